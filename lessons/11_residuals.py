@@ -1,21 +1,18 @@
 # %% [markdown]
 # # Lesson 11: Residuals, dropout, and the norm that moved
 #
-# [![The residual paths and norms](../plots/11_residuals_map.png)](../plots/00_reverse_whole.png)
+# [![The Transformer, its residual paths and norms lit](../plots/11_residuals_map.png)](../plots/00_reverse_whole.png)
 #
 # **The paper puts a norm after each sub-layer, most code before it. Who is right, and what does it change?**
 #
-# 12 min, with a pencil 30, going deeper 7 · runs in 50 s (fast: 9 s) · needs 02, 04, 06, 08, 10 · difficulty 3 of 5 ·
-# paper: sections 3.1 and 5.4, figure 1
+# 12 min, with a pencil 30, going deeper 7 · runs in 50 s (fast: 9 s) · needs 02, 04, 06, 08, 10 · difficulty 3 of
+# 5 · paper: sections 3.1 and 5.4, figure 1
 #
 # ## What the row would forget
 #
-# Our row p→o comes to cross-attention with six numbers. In them it carries what it knows: it has read a p, and it is at
-# position 1. Cross-attention answers with six other numbers, and they are made of the source letters alone. If this
-# answer replaced the row, the row would forget who it is.
-#
-# The paper's decoder has 18 such steps, called sub-layers: six layers, each with self-attention, cross-attention and a
-# feed-forward network. Each sub-layer would have to pass on everything that a later one might need.
+# Our row p→o comes to cross-attention with six numbers. They carry what it knows: it has read «p», and it is at
+# position 1. Cross-attention answers with six other numbers, which are made of the source alone. If this answer
+# replaced the row, the row would forget who it is, and the paper's decoder has 18 such steps, called sub-layers.
 #
 # So the paper adds. A sub-layer f reads the row x, and its answer is added to the row:
 #
@@ -23,47 +20,55 @@
 #     f(x)     = (0.119, 0.671, −0.082, 0.854, 0.374, −0.380)
 #     x + f(x) = (0.546, 1.305, −1.392, 1.222, −0.765, 0.823)
 #
-# This is a residual connection. The way past the sub-layer is called the identity path. How much of the sum is old, and
-# how much is new? In our row x has the length 2.28 and f(x) 1.22: mostly old. In the row o→t it is 2.25 and 4.81:
-# mostly new.
-#
-# ## Guess first
-#
-# 1. An untrained stack of 12 encoder layers has 24 sub-layers, each followed by "add & norm". How large is dx at its
-#    bottom, compared with its top: about equal, a hundredth, a millionth?
-# 2. The task is to repeat each token. Even a model without any sub-layers can do that. We put the norm after the sum or
-#    before the sub-layer, and train with or without warm-up (a learning rate that rises slowly from 0). Which of the
-#    four models learn it?
-# 3. In those that do not learn: is the gradient too small from the beginning, or does it become so?
+# This is a residual connection, and the way past the sub-layer is called the identity path. In our row x has the length
+# 2.28 and f(x) 1.22, so the sum is mostly old. In row o→t it is 2.25 and 4.81, mostly new.
 
 # %% Imports
 from functools import partial
+from graph import Graph
 from lab import BLUE, GREY, ORANGE, ROWS, SKY, YELLOW, begin, error, plt, running_example, show
+from pictures import matrix_text
 
 import numpy as np
 
-from minitransformer.functional import layer_norm, layer_norm_backward
+from minitransformer.core import Layer, Parameter
+from minitransformer.functional import cross_entropy, cross_entropy_backward, layer_norm, layer_norm_backward
+from minitransformer.gradcheck import complex_step
+from minitransformer.layers import FeedForward, LayerNorm, Residual, SelfAttention
+from minitransformer.layers.embedding import Embedding, OutputProjection
+from minitransformer.system.progress import tqdm
+from minitransformer.training import Adam
 
 lesson = begin("11_residuals")
 example = running_example()
 
 # %% [markdown]
+# ## Do you remember?
+#
+# 1. (04) Why do the gradients of the three uses of E add up, instead of being averaged?
+# 2. (06) Which gradients of attention become 0 if all tokens of a source are alike, and which do not?
+# 3. (10) What does LayerNorm do to the gradient of a row that is ten times as large as another?
+#
+# (The answers are at the end.)
+
+# %% [markdown]
+# ## Guess first
+#
+# 1. Four models are to repeat each token, which takes no sub-layer at all: with the norm after the sum or before the
+#    sub-layer, and with or without warm-up (a learning rate that rises slowly from 0). Which of them learn it?
+# 2. In those that do not learn: is the gradient too small from the beginning, or does it become so?
+#
 # ## One sum, two paths back
 #
-# Give each step of the forward pass a name, and then read the lines upwards:
+# With a name for each step of the forward pass:
 #
 #     f(x) = CrossAttention(x, M)
-#     sum  = x + f(x)                 x is used twice
+#     sum  = x + f(x)
 #     y    = LayerNorm(sum)
 #
-#     dsum = LayerNorm's backward of dy                        lesson 10
-#     dx   = dsum + CrossAttention's backward of dsum          one term for each use of x
-#
-# A sum does not divide the gradient. It hands the whole of it to both of its terms. One copy goes down the identity
-# path and arrives as it is. The other goes through the sub-layer, here through the queries (lesson 06), and may come
-# out larger or smaller. (Keys and values send their part to the memory M, not to x.)
-#
-# ![The residual path of row p→o, with its numbers](../plots/11_residuals_graph.png)
+# Backward begins at the last line. LayerNorm takes dy to dsum (lesson 10), and cross-attention takes the gradient of
+# its answer to a gradient of what it has read, here through the queries (lesson 06). (Keys and values send their part
+# to M.)
 
 # %%
 x, f_x = example["cross.x"], example["cross.y"]
@@ -71,16 +76,40 @@ total = x + f_x
 y, cache = layer_norm(total, example["decoder.norm2.gamma"], example["decoder.norm2.beta"])
 dsum, _, _ = layer_norm_backward(example["decoder.norm2.dy"], cache)
 dq = np.concatenate(list(example["cross.dq"]), axis=-1)  # the two heads side by side (lesson 08)
-through = dq @ example["cross.W_q"].T
+through = dq @ example["cross.W_q"].T  # what comes back through cross-attention, if its answer gets dsum
+
+# %% [markdown]
+# **Your line.** What is the gradient of x?
+
+# %%
+dx_of_x = ...  # your line: from dsum and through, (T, C)
+lesson.judge("dx_of_x", dx_of_x)
+
+# %% Ours
 dx = dsum + through
 row_lengths = np.linalg.norm([x, f_x, dsum, through], axis=-1).T
 show("lengths", row_lengths, ROWS, ["x", "f(x)", "dsum", "through f"])
 
 # %% [markdown]
+# The row x is used twice, so its gradient has one term for each use. **A sum does not divide the gradient that arrives:
+# it hands the whole of it to each of its terms.**
+#
+#     dx = dsum + CrossAttention's backward of dsum
+#
+# On the identity path it arrives as it is, and on the other it may come back larger or smaller.
+#
+# ![The residual path of row p→o, with its numbers](../plots/11_residuals_graph.png)
+#
 # In our row, dsum has the length 0.216, and what comes back through cross-attention has 0.532. Forward, the row is
-# mostly itself. Backward, most of its gradient comes through the attention: here, what the row asks for matters more to
+# mostly itself, but backward, most of its gradient comes through the attention: what the row asks for matters more to
 # the loss than what it carries past.
 #
+# > **2015.** He, Zhang, Ren and Sun saw a network of 56 layers fit even its training images worse than one of 20. They
+# > let each block add to its input instead of replacing it, and won ImageNet with 152 layers. Srivastava, Greff and
+# > Schmidhuber had opened such highways, with gates as in an LSTM, a few months before. In 2016, He's group moved the
+# > norm to the front of the block.
+
+# %% [markdown]
 # ## Dropout
 #
 # Dropout is the paper's way to keep a model from relying on single features. In training, each number of f(x) is set to
@@ -90,39 +119,31 @@ show("lengths", row_lengths, ROWS, ["x", "f(x)", "dsum", "through f"])
 #     mean of mask = 0.1 · 0 + 0.9 · 1/0.9 = 1
 #     sum   = x + mask ∘ f(x)           so     d(f(x)) = mask ∘ dsum
 #
-# Thanks to the division, the mean of mask ∘ f(x) is f(x). So after training we leave the mask out, and nothing else
-# changes. The backward pass must use the mask that the forward pass drew.
+# Thanks to the division, the mean of mask ∘ f(x) is f(x), so after training we simply leave the mask out. Backward must
+# use the mask that forward drew. And the mask goes on f(x), not on the sum, where it would cut the identity path, too:
+# a feature would survive 24 sub-layers with a probability of only 0.9²⁴ = 0.080.
 #
-# The mask goes on f(x), not on the sum. On the sum it would cut the identity path, too: a feature would survive 24
-# sub-layers with a probability of only 0.9²⁴ = 0.080.
-
-# %% [markdown]
 # ## The norm that moved
 #
 # Few questions about the Transformer are asked more often: why does the code not do what the paper says? The paper's
-# text (section 3.1) and its figure 1 put the norm after the sum. Much of the code in use puts it before
-# the sub-layer:
+# text (section 3.1) and its figure 1 put the norm after the sum, while much of the code in use puts it before the
+# sub-layer:
 #
 #     post-norm   y = LayerNorm(x + mask ∘ f(x))        the paper, BERT
 #     pre-norm    y = x + mask ∘ f(LayerNorm(x))        GPT-2, T5, LLaMA, the Annotated Transformer
 #
-# Both are right, but they are two different models, with different gradients. In pre-norm nothing on the identity path
-# is normalized, and x grows from sum to sum. So a pre-norm model has one more norm at its very end.
+# Both are right, but they are two models with different gradients. In pre-norm nothing on the identity path is
+# normalized, and x grows from sum to sum, so the model has one more norm at its very end.
 #
 # ![Two sub-layers with post-norm, and with pre-norm](../plots/11_residuals_norms.png)
 #
-# (Orange is what is left of the gradient on the identity path. We derive it below.)
-#
-# Here is pre-norm, forward and then backward:
-#
-#     normed  = LayerNorm(x)
-#     y       = x + mask ∘ f(normed)
+# (Orange is what is left of the gradient on the identity path, as derived below.) The way back through pre-norm:
 #
 #     dnormed = f's backward of mask ∘ dy
 #     dx      = dy + LayerNorm's backward of dnormed
 #
-# Compare the first terms of dx. In post-norm it is dsum, which has gone through the norm. In pre-norm it is dy itself,
-# untouched. In code, each piece returns its output and a function `back` that takes dy to dx.
+# The first term of dx, which in post-norm is dsum and has gone through the norm, is now dy itself, untouched. In code,
+# each piece returns its output and a function `back` that takes dy to dx.
 
 
 # %%
@@ -146,10 +167,6 @@ def pre_norm(x, mask, sublayer, norm):
         return dy + back_norm(dnormed)
 
     return x + mask * f_x, back
-
-
-from minitransformer.gradcheck import complex_step  # lesson 01
-from minitransformer.layers import FeedForward, Residual
 
 
 def piece(layer):
@@ -181,24 +198,20 @@ for add_norm, placement in ((post_norm, "post"), (pre_norm, "pre")):
 # %% [markdown]
 # ## What the gradient loses on its way past the norms
 #
-# Here is the popular argument for pre-norm. Before training γ = 1, so in post-norm each norm gives x the variance 1.
-# Let f(x) have the same variance, and be independent of x. Then the variance of the sum is 2, and σ = √2. LayerNorm's
-# backward pass divides by σ (lesson 10). So each norm multiplies the gradient on the identity path by about 1/√2, and
-# 24 of them by
+# The popular argument for pre-norm goes like this. Before training γ = 1, so in post-norm each norm gives x the
+# variance 1. If f(x) has the same variance and is independent of x, the variance of the sum is 2, and σ = √2.
+# LayerNorm's backward pass divides by σ (lesson 10), so each norm multiplies the gradient on the identity path by about
+# 1/√2, and 24 of them by
 #
 #     (1/√2)²⁴ = 2⁻¹² = 0.00024
 #
 # In pre-norm this factor is 1. So in post-norm the gradient should vanish on its way down, and the lower layers should
-# not learn. Is that true? Let us build the stack of guess 1. Below it is the embedding of lesson 04, and above it the
-# same matrix again, which turns rows into logits. There are no positions: the task does not need any.
+# not learn. To see, we build an untrained stack of 12 encoder layers, whose 24 sub-layers are each followed by "add &
+# norm", between an embedding and the same matrix as output (lesson 04). How large is dx at its bottom, if it is 1 at
+# the top?
 
 # %%
-from minitransformer.core import Layer, Parameter
-from minitransformer.functional import cross_entropy, cross_entropy_backward
-from minitransformer.layers import LayerNorm, SelfAttention
-from minitransformer.layers.embedding import Embedding, OutputProjection
-from minitransformer.training import Adam
-
+guess = ...  # the length of dx below 24 post-norm sub-layers, if it is 1 above them
 B, S, C, F, H, LETTERS, LAYERS = 32, 8, 32, 64, 4, 10, 12
 TOP = 2 * LAYERS  # the number of sub-layers
 
@@ -248,25 +261,22 @@ past = [stack.dx[TOP]]
 for layer, cache in zip(stack.layers[TOP:0:-1], stack.caches[TOP:0:-1], strict=True):
     past.insert(0, layer.norm.backward(past[0], cache.norm))  # through the norm, past the sub-layer
 print(f"post-norm, identity path alone: {sizes(past)[0]:.3f}")
+lesson.compare("post-norm, |dx| at the bottom", guess, sizes(stack.dx)[0])
 
 # %% [markdown]
-# About the identity path the argument is right: only 0.012 of the gradient gets through. (It is more than 0.00024,
-# because σ is less than √2 here.) But the whole gradient does not vanish at all. At the bottom it is 2.3 times as large
-# as at the top, and 5.6 times in pre-norm. (That was guess 1.) What the norms take, the sub-layers give back. A correct
-# argument about one path says nothing about the sum of all paths.
+# About the identity path the argument is right: only 0.012 of the gradient gets through (more than 0.00024, because σ
+# is less than √2 here). But the whole gradient does not vanish at all: at the bottom it is 2.3 times as large as at the
+# top, and 5.6 times in pre-norm. What the norms take, the sub-layers give back. A correct argument about one path says
+# nothing about the sum of all paths.
 #
 # ## With and without warm-up
 #
 # Then why does everybody train post-norm with warm-up? We train both stacks for 120 steps, at a learning rate of 0.007
-# from the first step, or rising to it in a straight line over 100 steps. The optimizer is Adam (lesson 13). Its first
-# step moves every weight by the learning rate, however small the gradient is.
-#
-# Before each step we measure |dx|, and also how much the rows differ: how far they are from the mean of all rows, as a
-# share of their length.
+# from the first step, or rising to it in a straight line over 100 steps. The optimizer is Adam (lesson 13), whose first
+# step moves every weight by the learning rate, however small the gradient is. Before each step we measure |dx|, and
+# also how far the rows are from the mean of all rows, as a share of their length.
 
 # %%
-from minitransformer.system.progress import tqdm
-
 STEPS, LR, WARMUP = lesson.pick(120, 12), 0.007, 100
 
 
@@ -301,31 +311,30 @@ for (placement, warmup), (losses, gradients, rows) in runs.items():
 # ![Gradients and rows over depth, and the loss](../plots/11_residuals.png)
 #
 # You should see, above left, two solid lines near 1 or above, and a dotted one that falls on the way down. (The bottom
-# of the stack is on the left.) Above right, one run stays at ln 10, and the others reach 0. Below, two curves of that
-# same run fall by several powers of ten: its rows become alike on the way up, and its gradient is lost on the way down.
-# If your solid orange line above left falls like the dotted one, your backward pass has forgotten the sub-layer. If all
-# four learn, your learning rate is lower than ours.
+# of the stack is on the left.) If your solid orange line falls like the dotted one, your backward pass has forgotten
+# the sub-layer. Above right, one run stays at ln 10, and the others reach 0. Below, two curves of that same run fall by
+# several powers of ten.
 #
 # ## The surprise
 #
-# Three of four learn. (That was guess 2.) Post-norm without warm-up does not, on any of four seeds: its loss stays at
-# ln 10 = 2.303, the price of a guess among ten letters. After ten steps, 0.00004 of the gradient reaches the bottom.
-# But before the first step it was all there. What happened?
+# Three of four learn (guess 1). Post-norm without warm-up does not, on any of four seeds: its loss stays at ln
+# 10 = 2.303, the price of a guess among ten letters. After ten steps, 0.00004 of the gradient reaches the bottom. But
+# at first it was all there, so what happened?
 #
-# Look at the rows at the top of the stack. Before the first step they differ by 0.70 of their length. After it, by
-# 0.08. Every weight of all 24 sub-layers has moved by 0.007 at once, and now a sub-layer adds much the same to every
-# row (see Going deeper). Each sum grows by a part that all rows share, each norm divides by the new σ, and the
-# differences between the rows shrink, 24 times over. After ten steps they are down to 0.00004, and the model gives the
-# same answer for every token.
+# Before the first step, the rows at the top of the stack differ by 0.70 of their length, and after it by 0.08. All
+# weights of all 24 sub-layers have moved by 0.007 at once, and now a sub-layer adds much the same to every row (see
+# Going deeper). Each sum grows by a part that all rows share, each norm divides by the new σ, and the differences
+# between the rows shrink, 24 times over. After ten steps they are down to 0.00004, and the model gives the same answer
+# for every token.
 #
 # And the gradient? On the way up, each sub-layer with its norm multiplies a small difference between rows by its
-# Jacobian. On the way down, it multiplies the gradient by the transpose of the same Jacobian. What shrinks the one
-# shrinks the other. So the two lower panels look like mirror images, and no gradient tells the model how to get out.
+# Jacobian, and on the way down, it multiplies the gradient by the transpose of the same Jacobian. What shrinks the one
+# shrinks the other, so the two lower panels look like mirror images, and no gradient tells the model how to get out.
 #
-# The vanishing gradient of post-norm is real, but it is not there at the beginning. The first large steps make it.
-# (That was guess 3.) With warm-up, the first steps are too small to do the damage. A small learning rate helps as well:
-# at 0.001 the same model learns without warm-up. And in pre-norm the rows have their own way to the top, whatever the
-# sub-layers add.
+# The vanishing gradient of post-norm is real, but it is not there at the beginning: the first large steps make it
+# (guess 2). With warm-up, the first steps are too small to do the damage. A small learning rate helps as well: at 0.001
+# the same model learns without warm-up. And in pre-norm the rows have their own way to the top, whatever the sub-layers
+# add.
 
 # %% [markdown]
 # ## Going deeper
@@ -335,7 +344,7 @@ for (placement, warmup), (losses, gradients, rows) in runs.items():
 # ### What the sub-layers give back
 #
 # Let x have variance 1, and let f(x) be independent of x with the variance `gain`. Let the sub-layer's backward pass
-# multiply the variance of a gradient by the same `gain`. A feed-forward network with Glorot's random weights does so:
+# multiply the variance of a gradient by the same `gain`, as a feed-forward network with Glorot's random weights does:
 # its `gain` is 2 C F/(C + F)² in both directions. In post-norm the two terms of dx add up to 1 + gain times the
 # variance of dsum, and the norm has divided by the variance of the sum, 1 + gain as well:
 #
@@ -346,9 +355,9 @@ for (placement, warmup), (losses, gradients, rows) in runs.items():
 #
 #     |dx|²/|dy|² = 1 + gain/(1 + ℓ gain) = (1 + (ℓ + 1) gain)/(1 + ℓ gain)
 #
-# Multiply this for ℓ = 0 to 23. Each numerator cancels the next denominator, and 1 + 24 gain is left. So |dx| is
-# larger at the bottom of our pre-norm stack. For F = 2C the gain is 4/9, and √(1 + 24 · 4/9) = 3.4. We measured 5.6,
-# but half of our sub-layers are attention, which does not follow this rule.
+# Multiply this for ℓ = 0 to 23. Each numerator cancels the next denominator, and 1 + 24 gain is left. So |dx| is larger
+# at the bottom of our pre-norm stack. For F = 2C the gain is 4/9, and √(1 + 24 · 4/9) = 3.4. We measured 5.6, but half
+# of our sub-layers are attention, which does not follow this rule.
 #
 # ### The noise of dropout
 #
@@ -396,9 +405,9 @@ print(f"post-norm, warm-up   1, a learning rate of 0.001: lowest loss {lowest(sl
 #
 # One part of the gradient is small from the beginning. Attention mixes the tokens of a sequence, and in post-norm
 # little keeps them apart. At the top, the rows of *one* sequence differ from their own mean by only 0.07 of their
-# length (pre-norm: 0.41). Where all tokens of a sequence are alike, no score is better than another, and ds = p ∘ (dp −
-# Σ_j p_j dp_j) is near 0 (lesson 06). So the gradient of the query and key matrices in layer 12 is 0.0077 times that of
-# layer 1 (pre-norm: 0.066).
+# length (pre-norm: 0.41). Where all tokens of a sequence are alike, no score is better than another, and
+# ds = p ∘ (dp − Σ_j p_j dp_j) is near 0 (lesson 06). So the gradient of the query and key matrices in layer 12 is
+# 0.0077 times that of layer 1 (pre-norm: 0.066).
 
 # %%
 for placement, stack in untrained.items():
@@ -412,21 +421,58 @@ for placement, stack in untrained.items():
 # %% [markdown]
 # ### In the wild
 #
-# * Even the authors' own code, tensor2tensor, switched to pre-norm in its later settings.
-# * PyTorch's `TransformerEncoderLayer` has `norm_first=False`, which is post-norm. Its `nn.Transformer` puts a final
-#   norm after both stacks in either case. The paper's model has no such norm.
-# * A common mistake is to move the norm and to forget the final one. The model trains, but its logits grow.
-# * Xiong et al. (2020) explained warm-up by the gradients of the untrained model. Liu et al. (2020) found, as we do,
-#   that vanishing gradients are not where the trouble starts. Noci et al. (2022) describe tokens that become alike.
-# * DeepNorm (Wang et al. 2022) keeps post-norm, and multiplies x by a constant above 1 before the sum.
+# Xiong et al. (2020) explained warm-up by the gradients of the untrained model. Liu et al. (2020) found, as we do, that
+# vanishing gradients are not where the trouble starts, and Noci et al. (2022) describe tokens that become alike. More
+# finds: docs/in-the-wild.md.
 #
-# ### How the pictures are drawn
+# ## Exercise
+#
+# 1. Keyboard, 15 minutes. Write a layer `MyResidual` with a feed-forward network inside, y = LayerNorm(2 x + f(x)).
+#    Derive dx first. It is right if `minitransformer gradcheck my.py:MyResidual` says so. What does the identity path
+#    lose now, if x and f(x) have variance 1?
+# 2. Keyboard, 10 minutes. In `Stack`, leave out the final norm of pre-norm. Print the loss of the untrained stack, and
+#    the variance of `x[TOP]`, for 12 and for 24 layers. Explain what you see.
+#
+# Exercises with a checker: `minitransformer start 11`.
+#
+# ## Questions
+#
+# 1. In our row, x has the length 2.28 and f(x) 1.22, but most of the gradient comes through f. Is this a contradiction?
+# 2. Why does a pre-norm model need a norm after its last layer, and a post-norm model not?
+# 3. You forget to switch dropout off when you use the model. Is the mean of the sum wrong? What is wrong?
+# 4. A colleague measures |dx| in an untrained post-norm stack, finds no vanishing, and leaves out warm-up. What do you
+#    say?
+
+# %% [markdown]
+# ## Answers
+#
+# ### Do you remember?
+#
+# 1. If E moves, all three uses move with it, and to first order their changes of the loss add. Nothing divides them.
+# 2. Those of the scores, and so of queries and keys: all prices are equal, and none differs from the average. The
+#    values still get theirs.
+# 3. It divides it by a σ that is ten times as large, so the larger row gets a tenth of the gradient.
+#
+# ### Questions
+#
+# 1. No. The lengths say how large the answer is. The gradient says how much the loss changes if the question changes,
+#    and this depends on the Jacobian of f.
+# 2. In pre-norm the row is a running sum that nothing has normalized, and it grows with depth. In post-norm the last
+#    step is a norm already.
+# 3. The mean is right, because the mask has the mean 1. But the numbers have noise, which is different in each run, and
+#    later layers are not linear, so even the mean of the model's output changes.
+# 4. That the gradient is large before the first step says nothing about the second. Measure again after ten steps.
+#
+# ### Exercise
+#
+# First: the norm divides by √(4 + 1), and x enters with the factor 2, so each norm multiplies the gradient of the
+# identity path by 2/√5 = 0.89 instead of 0.71. Second: with twice as many layers, the variance at the top is about
+# twice as large, because each sub-layer adds its share. The logits grow with the rows, and with most seeds the loss
+# grows too.
+
 
 # %%
-from graph import Graph
-from pictures import matrix_text
-
-
+# the pictures of this lesson
 def column(values):
     return matrix_text(values[1][:, None], 3)
 
@@ -487,41 +533,4 @@ for panel in (axes[0, 0], axes[1, 0], axes[1, 1]):
     panel.set(xlabel="sub-layers below", xticks=range(0, TOP + 1, 6))
 figure.legend(*axes[0, 1].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=8)
 lesson.save(figure)
-
-# %% [markdown]
-# ## Exercise
-#
-# 1. Keyboard, 15 minutes. Write a layer `MyResidual` with a feed-forward network inside, y = LayerNorm(2 x + f(x)).
-#    Derive dx first. It is right if `minitransformer gradcheck my.py:MyResidual` says so. What does the identity path
-#    lose now, if x and f(x) have variance 1?
-# 2. Keyboard, 10 minutes. In `Stack`, leave out the final norm of pre-norm. Print the loss of the untrained stack, and
-#    the variance of `x[TOP]`, for 12 and for 24 layers. Explain what you see.
-#
-# Exercises with a checker: `minitransformer start 11`.
-#
-# ## Questions
-#
-# 1. In our row, x has the length 2.28 and f(x) 1.22, but most of the gradient comes through f. Is this a contradiction?
-# 2. Why does a pre-norm model need a norm after its last layer, and a post-norm model not?
-# 3. You forget to switch dropout off when you use the model. Is the mean of the sum wrong? What is wrong?
-# 4. A colleague measures |dx| in an untrained post-norm stack, finds no vanishing, and leaves out warm-up. What do you
-#    say?
-
-# %% [markdown]
-# ## Answers
-#
-# 1. No. The lengths say how large the answer is. The gradient says how much the loss changes if the question changes,
-#    and this depends on the Jacobian of f.
-# 2. In pre-norm the row is a running sum that nothing has normalized, and it grows with depth. In post-norm the last
-#    step is a norm already.
-# 3. The mean is right, because the mask has the mean 1. But the numbers have noise, which is different in each run, and
-#    later layers are not linear, so even the mean of the model's output changes.
-# 4. That the gradient is large before the first step says nothing about the second. Measure again after ten steps.
-#
-# The exercise. First: the norm divides by √(4 + 1), and x enters with the factor 2, so each norm multiplies the
-# gradient of the identity path by 2/√5 = 0.89 instead of 0.71. Second: with twice as many layers, the variance at the
-# top is about twice as large, because each sub-layer adds its share. The logits grow with the rows, and with most seeds
-# the loss grows too.
-
-# %%
 lesson.finish(globals())

@@ -5,6 +5,21 @@ import numpy as np
 from minitransformer.functional import layer_norm, layer_norm_backward, linear, linear_backward, relu, relu_backward
 from minitransformer.layers import FeedForward, Residual
 
+HANDS = {
+    "dx_of_x": (
+        lambda run: run.dsum + run.through,
+        {
+            "the path around the sub-layer is forgotten": lambda run: run.through,
+            "the path through the sub-layer is forgotten": lambda run: run.dsum,
+            "a sum does not divide the gradient, it hands the whole of it to both terms": lambda run: (
+                (run.dsum + run.through) / 2
+            ),
+            "the gradients of two uses add, they do not multiply": lambda run: run.dsum * run.through,
+            "the gradients of two uses add, there is no minus": lambda run: run.dsum - run.through,
+        },
+    ),
+}
+
 
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
@@ -29,8 +44,8 @@ def verify_example(lesson, run):
     lesson.quote("f(x) = (0.119, 0.671, −0.082, 0.854, 0.374, −0.380)", *run.f_x[1])
     lesson.quote("x + f(x) = (0.546, 1.305, −1.392, 1.222, −0.765, 0.823)", *run.total[1])
     lengths = run.row_lengths
-    lesson.quote("x has the length 2.28 and f(x) 1.22: mostly old", *lengths[1, :2])
-    lesson.quote("In the row o→t it is 2.25 and 4.81", *lengths[2, :2])
+    lesson.quote("x has the length 2.28 and f(x) 1.22, so the sum is mostly old", *lengths[1, :2])
+    lesson.quote("In row o→t it is 2.25 and 4.81", *lengths[2, :2])
     lesson.quote("dsum has the length 0.216, and what comes back through cross-attention has 0.532", *lengths[1, 2:])
 
 
@@ -100,7 +115,7 @@ def verify_training(lesson, run):
     """What training does; bounds are far from what differs between processors."""
     _, gradients, rows = run.runs["post", 1]
     top = [each[run.TOP] for each in rows]
-    lesson.quote("they differ by 0.70 of their length. After it, by 0.08.", top[0], top[1], within=0.1)
+    lesson.quote("differ by 0.70 of their length, and after it by 0.08.", top[0], top[1], within=0.1)
     lesson.quote("It falls from 0.62 to 0.35", *run.alike, within=0.05)
     lesson.quote("After ten steps they are down to 0.00004", top[10], within=0.2)
     lesson.quote("After ten steps, 0.00004 of the gradient reaches the bottom", gradients[10][0], within=0.2)
