@@ -51,7 +51,7 @@ example = running_example()
 # The network of that time was the LSTM, which stands for long short-term memory. At each step it reads one token x_t,
 # and gets two vectors of C numbers from the step before: what that step said, y, and what it remembered, its cell. A
 # linear layer makes four blocks of C sums from x_t and y_(t−1). Three of them go through a sigmoid and become gates,
-# numbers between 0 and 1. The fourth goes through a tanh, and is what this token has to tell:
+# numbers between 0 and 1, while the fourth goes through a tanh, and is what this token has to tell:
 #
 #     sums_t = x_t W_x + y_(t−1) W_y + b                          four blocks
 #     read_t, write_t, forget_t = sigmoid(the first three)
@@ -218,8 +218,9 @@ lesson.compare("left after 1,023 gates", guess, kept)
 # On the left is one feature of the LSTM above, on the right row t→s of our model, in head 0.
 
 # %% [markdown]
-# **Your line.** Only the comparison is new. Take row p→o, which reads «p» and writes «o», and go from ds, the gradient
-# of its four scores (lesson 06), to dq, the gradient of its query. Which scores does q_d reach, and through what?
+# **Your line.** Only the comparison is new, so take row p→o, which reads «p» and writes «o», and go from ds, the
+# gradient of its four scores (lesson 06), to dq, the gradient of its query. Which scores does q_d reach, and through
+# what?
 
 # %%
 q, k, v, do = (example[f"cross.{name}"][0] for name in ("q", "k", "v", "do"))

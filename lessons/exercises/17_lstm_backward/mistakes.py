@@ -64,6 +64,12 @@ MISTAKES = (
         },
     ),
     Mistake(
+        "the sigmoids of the gates have no derivative",
+        "dx multiplies the sums by W_x, and the sums stand before the sigmoid. Has your gradient come back to them, or "
+        "only to the gates?",
+        {" * read * (1 - read)": "", " * write * (1 - write)": "", " * forget * (1 - forget)": ""},
+    ),
+    Mistake(
         "what is new has the derivative of a sigmoid",
         "Three of the four blocks go through a sigmoid. Through what does the fourth go?",
         {"(1 - new**2)": "new * (1 - new)"},

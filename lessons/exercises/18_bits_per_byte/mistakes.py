@@ -7,20 +7,20 @@ import numpy as np
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Problem, Task
 from minitransformer.exercises.problems import sizes
 
-SIZES = sizes("B T V", (3, 7, 9), (4, 5, 12), (1, 2, 4), (2, 3, 5))
+SIZES = sizes("B T pieces", (3, 6, 7), (4, 5, 10), (1, 2, 2), (2, 1, 1))
 PAD, EOS = 0, 1
 PIECES = ("s", "to", "p", "stop", "é", "über", "λόγος", "pots", "naïve", "o")
 
 
-def make_texts(rng, given, B, T, V):
-    """Texts of unlike lengths, padded after their eos. The longest one has no padding."""
-    pieces = [PIECES[i] for i in rng.permutation(len(PIECES))[: V - 2]]
-    texts = ["", "", *(pieces if V > 6 else ["é", "stop", "p"][: V - 2])]
-    targets = rng.integers(2, V, size=(B, T))
+def make_texts(rng, given, B, T, pieces):
+    """Texts of up to T tokens, with a vocabulary of so many pieces. The longest one has no padding after its eos."""
+    chosen = [PIECES[i] for i in rng.permutation(len(PIECES))[:pieces]] if pieces > 4 else ["é", "stop"][:pieces]
+    texts, T = ["", "", *chosen], T + 1
+    targets = rng.integers(2, len(texts), size=(B, T))
     lengths = np.append(T, rng.integers(1, max(T - 1, 2), size=B))[:B]  # with eos
     targets[np.arange(B), lengths - 1] = EOS
     targets[np.arange(T) >= lengths[:, None]] = PAD
-    targets[0, 0] = 2 + next(i for i, text in enumerate(texts[2:]) if len(text.encode()) > len(text)) if V > 3 else 2
+    targets[0, 0] = next(i for i, text in enumerate(texts) if len(text.encode()) > len(text))
     log_p = -rng.exponential(2.0, size=(B, T)) - 0.05
     nats, size, count = 0.0, 0, 0
     for row, ids in zip(log_p, targets, strict=True):

@@ -12,7 +12,7 @@ import numpy as np
 
 
 def most_frequent_pair(words, counts):
-    """words, a list of lists of ids, and how often each of them comes in the text, a list of numbers -> a pair of ids.
+    """words, a list of arrays of ids, and how often each of them comes in the text, an array -> a pair of ids.
 
     Each word is in the list once, and at least one has two tokens. No pair crosses the end of a word. In a row such as
     5 5 5 the pair (5, 5) stands twice. If several pairs come equally often, it is the one with the smaller first id,

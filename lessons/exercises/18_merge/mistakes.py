@@ -8,14 +8,17 @@ import numpy as np
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Problem, Task
 from minitransformer.exercises.problems import sizes
 
-PAIR_SIZES = sizes("texts words V T", (40, 4, 3, 6), (3, 1, 2, 2), (2, 9, 6, 5), (4, 2, 1, 4), (1, 3, 2, 9))
+PAIR_SIZES = sizes("texts words V pairs", (40, 4, 3, 5), (3, 1, 2, 1), (2, 9, 6, 4), (4, 2, 1, 3), (1, 3, 2, 8))
 MERGE_SIZES = sizes("T same", (9, 1), (8, 0), (2, 1), (2, 0), (1, 0), (14, 1))
 TEXTS = ("text 0", "text 1", "text 2", "text 3")
 
 
-def make_words(rng, given, texts, words, V, T):
-    """Short texts of few words, in which several pairs often come equally often. Every second has a run."""
-    drawn, right = [], []
+def make_words(rng, given, texts, words, V, pairs):
+    """Short texts of few words, in which several pairs often come equally often. Every second has a run.
+
+    The longest word has so many pairs.
+    """
+    drawn, right, T = [], [], pairs + 1
     for text in range(texts):
         lengths = [T, *rng.integers(1, T + 1, size=words - 1)]
         tokens = [rng.integers(3, 3 + V, size=length).tolist() for length in lengths]
@@ -23,12 +26,12 @@ def make_words(rng, given, texts, words, V, T):
             tokens = [rng.permutation(np.arange(3, 3 + length)).tolist() for length in lengths]
         tokens[0][: 4 * (text % 2)] = tokens[0][:1] * min(4 * (text % 2), T)
         unlike = sorted(map(list, dict.fromkeys(map(tuple, tokens))), key=lambda ids: rng.random())
-        counts = rng.integers(1, 4 if text % 4 else 2, size=len(unlike)).tolist()
+        counts = rng.integers(1, 4 if text % 4 else 2, size=len(unlike))
         total = collections.Counter()
         for ids, count in zip(unlike, counts, strict=True):
             for pair in itertools.pairwise(ids):
-                total[pair] += count
-        drawn.append((unlike, counts))
+                total[pair] += int(count)
+        drawn.append(([np.array(ids) for ids in unlike], counts))
         right.append(min(pair for pair, count in total.items() if count == max(total.values())))
     return Problem((drawn,), (np.array(right),))
 
@@ -81,7 +84,11 @@ PAIR_MISTAKES = (
     Mistake(
         "pairs cross the ends of words",
         "Is the last token of one word a neighbour of the first token of the next one in this list?",
-        {"zip(words, counts, strict=True)": ("zip([a + b[:1] for a, b in zip(words, [*words[1:], []])], counts)")},
+        {
+            "zip(words, counts, strict=True)": (
+                "zip([np.append(a, b[:1]) for a, b in zip(words, [*words[1:], words[0][:0]])], counts)"
+            )
+        },
     ),
     Mistake(
         "of equally frequent pairs, it is the first that was seen",
@@ -200,7 +207,6 @@ EXERCISE = Exercise(
             outputs=(Output("pairs", ("texts", "left and right"), "int"),),
             make=make_words,
             sizes=PAIR_SIZES,
-            float32=False,
             mistakes=PAIR_MISTAKES,
         ),
         Task(
@@ -209,7 +215,6 @@ EXERCISE = Exercise(
             make=make_texts,
             sizes=MERGE_SIZES,
             rich=2,
-            float32=False,
             invariants=(
                 Invariant("the text is the same again if each new token is written as its pair", says_the_same),
             ),
