@@ -14,7 +14,7 @@
 # in a single vector; the other wrote the translation, and this vector was all that it knew. Short sentences came out
 # well, and long ones fell apart.
 #
-# Suppose that our own model worked this way. It reads «s», «t», «o», «p», one letter after the other, and hands over
+# Suppose that our own model worked this way: it reads «s», «t», «o», «p», one letter after the other, and hands over
 # six numbers. Its answer must end in «s», the letter that it read first. If it gets that one wrong, the complaint has
 # to go back through the steps of «p», «o» and «t» before the «s» hears of it, and on a page of 1,024 tokens through
 # 1,023 steps.
@@ -110,7 +110,7 @@ show("cells (T, C)", [step.cell for step in steps], SOURCE, digits=2)
 #     ∂y_t/∂cell_t = read_t (1 − tanh²(cell_t))                    tanh' = 1 − tanh²
 #     ∂cell_(t+1)/∂cell_t = forget_(t+1)                           cell_t stands there once, behind this gate
 #
-# **Your line.** Take the step of «o». Let dy_o be all that comes back to its y, and dcell_p what comes back to the
+# **Your line.** Take the step of «o», and let dy_o be all that comes back to its y, and dcell_p what comes back to the
 # cell of the next step, that of «p». What is the gradient of the cell of «o»?
 
 # %%
@@ -125,8 +125,8 @@ lesson.judge("dcell_o", dcell_o)
 #     dcell_t = dcell_(t+1) ∘ forget_(t+1) + dy_t ∘ read_t ∘ (1 − tanh²(cell_t))
 #
 # From the cell it goes on to the sums. A gate gets the gradient of the product that it is part of, times the other
-# factor of this product, and passes it on through its own sigmoid, whose derivative is gate · (1 − gate). For
-# instance:
+# factor of this product, and passes it on through its own sigmoid, whose derivative is gate · (1 − gate). For the
+# forget gate this gives
 #
 #     dforget_t = dcell_t ∘ cell_(t−1) ∘ forget_t ∘ (1 − forget_t)
 #
@@ -170,9 +170,9 @@ lesson.check("dx, dW_y and db, against the library's", max(error(*part) for part
 #     ∂cell_T/∂cell_1 = ∂cell_T/∂cell_(T−1) · ... · ∂cell_2/∂cell_1
 #                     = forget_T · forget_(T−1) · ... · forget_2
 #
-# A fresh LSTM has small sums, and sigmoid(0) = 1/2. With gates of 1/2 the product is 2^−(T−1). After 24 steps that is
-# 6.0e-8, about the rounding error of float32, so beside a near token the far one is no longer heard. After 1,023 steps
-# it is 1.1e-308, and so far the colleague is right.
+# A fresh LSTM has small sums, and sigmoid(0) = 1/2, so its gates are near 1/2 and the product is near 2^−(T−1). After
+# 24 steps that is 6.0e-8, about the rounding error of float32, so beside a near token the far one is no longer heard.
+# After 1,023 steps it is 1.1e-308, and so far the colleague is right.
 #
 # But no law says 1/2. The gate is a sigmoid of a sum with a bias, and we choose what the bias begins with. Let it be
 # ln T, where T is the number of tokens that we want to reach back:
