@@ -538,7 +538,7 @@ labels = {"q (T, D)": (-1.35, 6.6), "kᵀ (D, S)": (7.6, -1.35), "vᵀ (D, S)": 
 for text, place in labels.items():
     plan.text(*place, text, ha="center", va="center")
 plan.text(3, 6.6, "s (T, S)", ha="center", va="center", color=GREY)
-plan.set(xlim=(-2.6, 9), ylim=(7.1, -3), aspect="equal")
+plan.set(xlim=(-2.6, 9), ylim=(7.1, -3), aspect="equal", xticks=[], yticks=[])
 plan.set_axis_off()
 
 drawn = np.random.default_rng(17).standard_normal(128) * 1.5
@@ -549,10 +549,11 @@ upper, lower = axes["largest"], axes["total"]
 for tile in range(0, 16, 2):
     for axis in (upper, lower):
         axis.axvspan(8 * tile, 8 * tile + 8, color=mix(GREY, 0.1), linewidth=0)
-upper.plot(np.arange(128) + 0.5, drawn, ".", color=GREY, markersize=4, label="scores")
-upper.step(np.arange(0, 129, 8), [*largest, largest[-1]], where="post", color=BLUE, label="largest so far, m")
-upper.set(title="One row reads 16 tiles", ylabel="score", xlim=(0, 128), ylim=(-6, 5), xticks=[])
-upper.legend(loc="lower right", ncols=2)
+upper.plot(np.arange(128) + 0.5, drawn, ".", color=GREY, markersize=4)
+upper.step(np.arange(0, 129, 8), [*largest, largest[-1]], where="post", color=BLUE)
+upper.set(title="One row reads 16 tiles", ylabel="score", xlim=(0, 128), ylim=(-6, 6), xticks=[])
+upper.text(126, largest[-1] + 0.25, "largest so far, m", color=BLUE, ha="right")
+upper.text(126, -5.5, "scores", color=GREY, ha="right")
 lower.step(np.arange(0, 129, 8), [*sums, sums[-1]], where="post", color=GREEN)
 lower.set(xlabel="key", ylabel="total so far", xlim=(0, 128), ylim=(0, None))
 lesson.save(figure)
