@@ -20,7 +20,7 @@
 #     kind of norm      LayerNorm                   RMSNorm (lesson 10)
 #     positions         added to the embeddings     queries and keys are turned: RoPE
 #     feed-forward      ReLU, two matrices          SwiGLU, three matrices
-#     biases            in every linear layer       none
+#     biases            in most linear layers       none
 #     keys, values      as many heads as queries    fewer heads, each shared by a group
 #
 # Each of them has a paper that reports a gain. Do all of them matter, or does one of them do most of the work?
@@ -183,8 +183,8 @@ print("dquery:", ours, "  R_(−1) k:", turn(key[None], np.array([[-1.0]]))[0])
 #     k of head h  = shared k of group h // (H/G)        forward: a copy for each head of the group
 #     dk of group  = Σ dk of its heads                   backward: the sum over the group
 #
-# It is there for memory: lesson 16 keeps all keys and values while a text is written, and in Llama 3.2 1B this takes 2
-# · 16 layers · 8 heads · 64 features · 2 bytes = 32,768 bytes for each token. With 32 heads it would be four times as
+# It is there for memory: lesson 16 keeps all keys and values while a text is written, and in Llama 3.2 1B this takes
+# 2 · 16 layers · 8 heads · 64 features · 2 bytes = 32,768 bytes for each token. With 32 heads it would be four times as
 # much.
 
 # %% [markdown]
@@ -311,9 +311,9 @@ lesson.compare("per cent of the whole gain that RoPE brings alone", guess, share
 #
 # ## The surprise
 #
-# RoPE is the only exchange of its row, and it lowers the loss by 0.189 ± 0.043 nats. All six together lower it by 0.180
-# ± 0.023. Within what three seeds can tell, the whole gain is RoPE's. The other five, without it, bring 0.052 ± 0.014,
-# and even that does not come on top: gains do not add up when two parts help with the same thing.
+# RoPE is the only exchange of its row, and it lowers the loss by 0.189 ± 0.043 nats. All six together lower it by
+# 0.180 ± 0.023. Within what three seeds can tell, the whole gain is RoPE's. The other five, without it, bring
+# 0.052 ± 0.014, and even that does not come on top: gains do not add up when two parts help with the same thing.
 #
 # Three seeds are few. The library's own experiment (docs/since-2017.md) has three layers, more steps and five seeds,
 # and there RoPE is worth 0.216 ± 0.025 nats, and all six together 0.205 ± 0.053.
@@ -358,8 +358,8 @@ lesson.check("halves, with the features as they were: other scores", error(mixed
 #
 # In lesson 06 the bias of the keys never learns: it adds the same number to all scores of a row. With RoPE the bias is
 # turned together with its key, so the number depends on the position, q_t·(R_(j−t) b), and the bias is a taste for
-# certain distances. Qwen and Qwen 2 keep the biases of queries, keys and values and drop all others, and give longer
-# texts as the reason.
+# certain distances. Qwen and Qwen 2 keep the biases of queries, keys and values and drop all others, and Qwen's report
+# gives longer texts as the reason.
 #
 # ### Where the norm of a head belongs
 #
@@ -424,8 +424,7 @@ lesson.check("a bias of the keys changes the differences in a row", np.ptp(with_
 # ### The questions
 #
 # 1. o_t becomes Σ_j p_tj R_j v_j, which depends on the absolute positions j. Turn it back by R_(−t), and only distances
-#    are left. Some models do this; without turning back, the linear layer after it gets a different basis at each
-#    position.
+#    are left. Without that, the linear layer after it gets other axes at each position.
 # 2. The query would need another turn for each key, T·S rotations instead of T + S, and the product q kᵀ would no
 #    longer be one matrix product. That j − t splits into a part for t and one for j is the whole trick.
 # 3. No. They share what can be found and what is handed over, but each asks its own question. It is called multi-query

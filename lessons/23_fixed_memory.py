@@ -333,9 +333,10 @@ pairs = zip(linear_backward(upstream, cache), linear_attention_backward(upstream
 lesson.check("its three gradients, too", max(error(mine, theirs) for mine, theirs in pairs), 1e-11)
 
 # %% [markdown]
-# Ours keeps a state for every token, T D² numbers, which is more than attention does. The library keeps one for each
-# chunk of 64 tokens, and inside a chunk it computes the scores as attention does. With a chunk of one token this is a
-# recurrent network, with a chunk of T tokens it is attention without a softmax, and all are the same function.
+# Ours keeps a state for every token, T D² numbers, to be read easily. The library keeps a single one, which it takes
+# from each chunk of 64 tokens to the next, and inside a chunk it computes the scores as attention does. With a chunk of
+# one token this is a recurrent network, with a chunk of T tokens it is attention without a softmax, and all are the
+# same function.
 #
 # ### A larger matrix
 #
@@ -390,9 +391,9 @@ for name, found in by_age.items():
 # %% [markdown]
 # ![Which of 32 pairs are found again, by their age](../plots/23_fixed_memory_age.png)
 #
-# Both ways buy the newest pairs with the oldest. Of the newest 8 of 32 pairs, the plain state finds 59 %, with decay 91
-# %, with the delta rule 88 %; of the oldest 8 the numbers are 60 %, 3 % and 8 %. Over all pairs both are worse than the
-# plain sum. A matrix has no free place, only a choice of what to lose.
+# Both ways buy the newest pairs with the oldest. Of the newest 8 of 32 pairs, the plain state finds 59 %, with decay
+# 91 %, with the delta rule 88 %; of the oldest 8 the numbers are 60 %, 3 % and 8 %. Over all pairs both are worse than
+# the plain sum. A memory that writes in one pass only chooses what to lose.
 #
 # ### In the wild
 #
@@ -414,7 +415,7 @@ for name, found in by_age.items():
 #
 # ## Questions
 #
-# 1. Why does the backward pass of o_t = q_t Z_t not need the final state alone, but the state at each t?
+# 1. The backward pass needs the state at each t, and not the final state alone. Why?
 # 2. A colleague says that linear attention has an unlimited context, since no token is ever thrown away. Is he right?
 # 3. How many numbers must the state have so that 200,000 random pairs can be found? Take the squared noise of 8 pairs
 #    with D = 16 as the goal.
@@ -436,8 +437,8 @@ for name, found in by_age.items():
 #    One can go back to it by taking products off the last state, at the price of rounding.
 # 2. Half. Every token is in the sum, but with D = 16 and 128 pairs only 10 % can be found. The memory has no end, and
 #    it has a size.
-# 3. (S − 1)/D stays at 0.44 for D = 457,141, and the matrix then has D² numbers, 2.1e11. That is far more than the keys
-#    and values themselves take. (Fewer would do, since the noise spreads over more directions.)
+# 3. (S − 1)/D stays at 0.44 for D = 457,141, and the matrix then has D² numbers, 2.1e11. All keys and values of that
+#    width are 1.8e11 numbers, so nothing is saved. (Fewer would do, since the noise spreads over more directions.)
 # 4. To the first token: one layer of full attention has no limit, and the others add nothing to that.
 # 5. In the T rows of k and v: it keeps 2 · 128 · 16 = 4,096 numbers, where the state has 256.
 #

@@ -61,6 +61,7 @@ def quote_sizes(lesson, run):
     D = (200000 - 1) / (7 / 16)
     lesson.quote("stays at 0.44 for D = 457,141", 7 / 16, D)
     lesson.quote("has D² numbers, 2.1e11", D**2)
+    lesson.quote("of that width are 1.8e11 numbers", 2 * 200000 * D)
 
 
 def quote_recall(lesson, run):
