@@ -360,8 +360,9 @@ lesson.check("against 1/2 + 1/3 + ... + 1/64", abs(moves.mean() - expected), 0.2
 #
 # That is a softmax over the two reports, and the same holds for any number of them. So the tiles may be read in any
 # order, on different processors, and put together at the end as a mean of their o under the softmax of their logs:
-# attention once more, with answers for values. Machines that share a very long text work like this. Each keeps a part
-# of the keys, and only o and log travel (Liu et al. 2023, Ring Attention).
+# attention once more, with answers for values. Machines that share a very long text work like this. In Ring Attention
+# (Liu et al. 2023) each machine keeps its queries, the keys and values go round from machine to machine, and each
+# arrival is merged.
 
 # %%
 reports = [attend(arrays["q"], arrays["k"][keys], arrays["v"][keys]) for keys in tiles(10, 3)]
@@ -506,8 +507,8 @@ for name, change in MISTAKES.items():
 # 1. So that each report is an answer, which means something by itself. Most implementations merge numerators and divide
 #    once, at the end, which saves divisions.
 # 2. At every tile, or never. o is the same up to rounding.
-# 3. The results are the same. Then dk and dv of a tile are finished one after the other, and dq is the sum that grows.
-#    On many processors that is an advantage for one of the two: no two of them write to the same place.
+# 3. Nothing but the order of the sums. Then dk and dv of a tile are finished one after the other, and dq grows from
+#    tile to tile. It matters on many processors, because two of them must not add to the same place at once.
 # 4. The memory is linear. Each query still meets each key, so the work grows with T².
 # 5. Hardly. One query has only S scores. But its keys can be shared among processors, which is the merge of this
 #    lesson.

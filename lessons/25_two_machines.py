@@ -440,8 +440,8 @@ for name, values in errors.items():
 #
 # ## Exercise
 #
-# 1. Pencil, 10 minutes. A loss has label smoothing, and another one is the mean over *words* of the mean over their
-#    tokens. By what must a machine weight its gradient in either case?
+# 1. Pencil, 10 minutes. By what must a machine weight its gradient if the loss has label smoothing? And if the loss is
+#    a mean over *words*, of the mean over the tokens of each word?
 # 2. Pencil, 10 minutes. LayerNorm looks at all C features of a token. Can it be cut by features? What must the machines
 #    tell each other?
 # 3. Keyboard, 15 and 25 minutes. Write the exchange of gradients, and a matrix that is cut by rows.
@@ -463,7 +463,7 @@ for name, values in errors.items():
 # ### Do you remember?
 #
 # 1. The total of what the mean was taken over, at a common scale. A mean of means is right if each counts by its total.
-# 2. They are added. x reaches the loss on two ways, and the chain rule adds up all of them.
+# 2. They are added. x reaches the loss in two ways, and the chain rule adds up all of them.
 # 3. Nothing but the effect of ε. Adam divides by the root of the mean square of the same gradients, and the factor
 #    cancels.
 #
@@ -481,9 +481,9 @@ for name, values in errors.items():
 #
 # ### Exercise
 #
-# First: label smoothing changes nothing, tokens count as before; in the second loss, by its share of the words. Second:
-# yes, if the machines add up Σ x and Σ x² of each token, two numbers, before they normalize; and two more on the way
-# back (lesson 10). So the norms are left whole in practice.
+# First: by its share of the tokens, as before, because smoothing changes each term but not the mean; in the second
+# loss, by its share of the words. Second: yes, if the machines add up Σ x and Σ x² of each token, two numbers, before
+# they normalize; and two more on the way back (lesson 10). So the norms are left whole in practice.
 
 # %%
 # the pictures of this lesson
