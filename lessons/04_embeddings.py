@@ -5,33 +5,25 @@
 #
 # **How does a letter become a vector, and what does a matrix learn that is used in three places?**
 #
-# 11 min, with a pencil 30, going deeper 6 · runs in 45 s (fast: 9 s) · needs 01, 02, 03 · difficulty 2 of 5 · paper:
+# 10 min, with a pencil 30, going deeper 7 · runs in 45 s (fast: 9 s) · needs 01, 02, 03 · difficulty 2 of 5 · paper:
 # section 3.4
 #
 # ## A letter is not a number
 #
-# Our tiny model reads "stop" and writes "pots". Its vocabulary has seven tokens: pad, bos, eos (for padding, beginning
-# and end), o, p, s and t. A token's place in this list, from 0, is its id, so "stop" is 5, 6, 3, 4. These numbers are
-# names. But a linear layer (lesson 02) would take them for quantities: t would always count 6/5 as much as s.
-#
-# So each token gets a vector of its own, C = 6 numbers that gradient descent can choose freely. The V = 7 vectors are
-# the rows of one matrix E, the *embeddings*.
+# Our tiny model reads "stop" and writes "pots", and its vocabulary has seven tokens: pad, bos, eos (for padding,
+# beginning and end), «o», «p», «s» and «t». A token's place in this list, from 0, is its id, so "stop" is 5, 6, 3, 4.
+# These numbers are names, but a linear layer (lesson 02) would take them for quantities: «t» would always count 6/5 as
+# much as «s». So each token gets a vector of its own, C = 6 numbers that gradient descent can choose freely. The V = 7
+# vectors are the rows of one matrix E, the *embeddings*.
 #
 # The output has the opposite problem. The decoder's last layer returns six numbers for each position, and each of the
-# seven tokens needs a score. The paper uses the same matrix here, too. So the row of the letter o has three jobs:
+# seven tokens needs a score. The paper uses the same matrix here, too, so the row of «o» has three jobs:
 #
 # * the encoder reads it, in "stop";
-# * the decoder reads it, in bos, p, o, t, s (bos and the answer so far);
-# * the output compares with it, to decide whether to write an o.
+# * the decoder reads it, in bos, «p», «o», «t», «s»;
+# * the output compares with it, to decide whether to write an «o».
 #
 # Which of the three jobs teaches these six numbers most?
-#
-# ## Guess first
-#
-# 1. The word "toot" has t and o twice. Let the gradients `de` of its four vectors be (1, 1), (10, 10), (100, 100) and
-#    (1000, 1000). What is the gradient of the row of t? And what does `dE[ids] += de` give, if dE begins at 0?
-# 2. Which job sends the largest gradient to the row of o?
-# 3. On the way in, the paper multiplies the vectors by √C. Does a model learn better with this factor or without it?
 
 # %% Imports
 import dataclasses
@@ -45,9 +37,33 @@ lesson = begin("04_embeddings")
 example = running_example()
 
 # %% [markdown]
+# ## Do you remember?
+#
+# 1. (02) Two tokens of a batch have equal rows in x and in dy. What do they add to dW, and what do they get in dx?
+# 2. (03) A token of the vocabulary is never the right one. Does its logit get a gradient, and in which direction?
+# 3. (01) A model uses one number in three places, and you move it by an imaginary step. What do you measure?
+#
+# (The answers are at the end.)
+
+# %% [markdown]
+# ## Guess first
+#
+# 1. Let the gradients `de` of the four vectors of the word "toot" be (1, 1), (10, 10), (100, 100) and (1000, 1000).
+#    What are the gradients of the rows of «t» and «o» in E?
+# 2. Which job sends the largest gradient to the row of «o»?
+# 3. On the way in, the paper multiplies the vectors by √C. A model learns to copy with this factor, and another without
+#    it. How do their losses compare?
+
+# %%
+toot, de = [6, 3, 3, 6], np.array([[1, 1], [10, 10], [100, 100], [1000, 1000]])
+rows_of_t_and_o = ...  # your line: [[?, ?], [?, ?]], the gradients of the rows of «t» and «o»
+lesson.judge("rows_of_t_and_o", rows_of_t_and_o)
+guess_ratio = ...  # the loss without the factor, divided by the loss with it
+
+# %% [markdown]
 # ## Looking up is multiplying
 #
-# Rows 5, 6, 3 and 4 of E are the vectors e of the source. The o is framed in the picture.
+# Rows 5, 6, 3 and 4 of E are the vectors e of the source.
 
 # %%
 E = example["E"]
@@ -58,21 +74,22 @@ one_hot = np.eye(V)[source_ids]
 show("one-hot rows (S, V)", one_hot, SOURCE, VOCABULARY, digits=0)
 lesson.check("lookup = product with one-hot rows", error(one_hot @ E, e), 0.0)
 
-row_of_o = {"E": [(3, c) for c in range(C)], "e": [(2, c) for c in range(C)]}
-figure = grids({"E (V, C)": E, "e (S, C)": e}, labels={"V": VOCABULARY, "S": SOURCE}, highlight=row_of_o)
-lesson.save(figure, "numbers")
-
 # %% [markdown]
 # ![The embeddings E and the vectors e of "stop"](../plots/04_embeddings_numbers.png)
 #
-# A matrix product gives the same rows. Write each id as a *one-hot* row: zeros, and a 1 in the column of the id. In the
-# product with E, this 1 picks the row of that token:
+# A matrix product gives the same rows, if each id is written as a *one-hot* row: zeros, and a 1 in the column of the
+# id. In the product with E, this 1 picks the row of that token:
 #
 #     one_hot_nw = 1[ids_n = w]                         n counts the tokens that are read
 #     e_nc = Σ_w one_hot_nw E_wc = E[ids_n, c]          e = one_hot E
 #
-# So a lookup is a linear layer with the weights E and no bias. That is why E can learn. (Nobody computes it like this.
-# For the paper's batches of 25,000 tokens, V = 37,000 and C = 512, that is 474 billion products, nearly all with 0.)
+# So a lookup is a linear layer with the weights E and no bias, which is why E can learn. (Nobody computes it like this:
+# for the paper's batches of 25,000 tokens, V = 37,000 and C = 512, it takes 474 billion products, nearly all with 0.)
+#
+# > **2003.** Yoshua Bengio, Réjean Ducharme, Pascal Vincent and Christian Jauvin gave each word of a language model a
+# > vector of its own, which learns with everything else; ten years later word2vec made such vectors famous. That the
+# > output may use the same matrix was found twice in 2016, by Ofir Press and Lior Wolf and by Hakan Inan and
+# > colleagues.
 #
 # ## The way back: every use adds
 #
@@ -80,19 +97,18 @@ lesson.save(figure, "numbers")
 #
 #     ∂e_nj/∂E_wc = 1[ids_n = w] 1[j = c]
 #
-# But E_wc may be read many times. The chain rule adds over everything that E_wc moves, so over all n and j:
+# But E_wc may be read many times, and the chain rule adds over everything that E_wc moves, so over all n and j:
 #
 #     dE_wc = Σ_n Σ_j de_nj 1[ids_n = w] 1[j = c]
 #           = Σ_n 1[ids_n = w] de_nc                    dE = one_hotᵀ de
 #
-# Row w of dE is the sum of all rows of de where token w was read. In "toot", t gets (1, 1) + (1000, 1000) =
-# (1001, 1001), and o gets (110, 110) (guess 1). A token that was not read gets 0.
-
-# %% [markdown]
-# `dE[ids] += de` looks like this sum, but it is not. NumPy copies the rows dE[ids], adds de, and writes the copy back.
-# When an id comes twice, the second write overwrites the first. So t gets (1000, 1000), o gets (100, 100), and there is
-# no error message. In "stop" no letter comes twice, so a test with our word passes. But among 25,000 tokens, some as
-# common as "the" and most of them rare, it loses 71 % of the gradients (see Going deeper). `np.add.at` adds every row.
+# Row w of dE is the sum of all rows of de where token w was read, and a token that was not read gets 0. In "toot", «t»
+# gets (1, 1) + (1000, 1000) = (1001, 1001), and «o» gets (110, 110) (guess 1).
+#
+# `dE[ids] += de` looks like this sum, but NumPy copies the rows dE[ids], adds de, and writes the copy back, so when an
+# id comes twice, the second write overwrites the first. Then «t» gets (1000, 1000), «o» gets (100, 100), and there is
+# no error message. A test with "stop", in which no letter comes twice, passes. But among 25,000 tokens, some as common
+# as "the", it loses 71 % of the gradients (see Going deeper). `np.add.at` adds every row.
 
 
 # %%
@@ -102,7 +118,6 @@ def embed_backward(de, ids, V):
     return dE
 
 
-toot, de = [6, 3, 3, 6], np.array([[1, 1], [10, 10], [100, 100], [1000, 1000]])
 right, wrong = embed_backward(de, toot, V), np.zeros((V, 2))
 wrong[toot] += de
 print("rows of t and o, right:", right[[6, 3]].tolist(), " wrong:", wrong[[6, 3]].tolist())
@@ -110,42 +125,45 @@ print("rows of t and o, right:", right[[6, 3]].tolist(), " wrong:", wrong[[6, 3]
 # %% [markdown]
 # ## The way out
 #
-# The decoder's last layer returns y, with a row for each of the T = 5 positions. The score of a token, its logit, is
-# the dot product of y with the token's row of E:
+# The last layer of the decoder returns y, (T, C), and the logit of a token is the dot product of a row of y with the
+# token's row of E:
 #
 #     z_tw = Σ_c y_tc E_wc                z = y Eᵀ          (T, V)
 #
-# Row 1 has read p and must write o. Its y is (0.654, 2.738, −3.596, −0.190, −2.599, 1.957), which scores 5.56 with the
-# row of o, 4.70 with that of p, and at most 0.56 with the others. The softmax of lesson 03 makes 70 % and 30 % of this.
+# In row p→o, y is (0.654, 2.738, −3.596, −0.190, −2.599, 1.957), which scores 5.56 with the row of «o», 4.70 with that
+# of «p», and at most 0.56 with the others. The softmax of lesson 03 makes 70 % and 30 % of this.
 #
-# This is a linear layer, too, with the weights Eᵀ. Lesson 02 has both of its gradients:
+# **Your line.** This is a linear layer, too, with the weights Eᵀ, so what does it send to E?
+
+# %%
+y, dz = example["decoder.norm3.y"], example["output.dz"]  # (T, C) and (T, V)
+dE_output = ...  # your line: (V, C), from y and dz
+lesson.judge("dE_output", dE_output)
+
+# %% [markdown]
+# Both of its gradients are those of lesson 02:
 #
 #     dy_tc = Σ_w dz_tw E_wc              dy = dz E
 #     dE_wc = Σ_t dz_tw y_tc              dE = dzᵀ y
 #
-# Here every row of dE gets something, even for a token that never comes: dz = (p − p*) / N, and p is never exactly 0.
+# Here every row of dE gets something, even for a token that never comes, because dz = (p − p*) / N, and p is never
+# exactly 0.
 
 # %% [markdown]
 # ## Three gradients for one row
 #
 # Pretend that each job has a matrix of its own, E_source, E_target and E_output, and that the three are tied: if the
-# entry E_wc moves by a small h, it moves by h in all three. To first order, the loss moves by
-#
-#     h dE_source_wc + h dE_target_wc + h dE_output_wc
-#
-# Divide by h:
+# entry E_wc moves by a small h, it moves by h in all three. To first order, the loss moves by h dE_source_wc + h
+# dE_target_wc + h dE_output_wc, and if you divide by h,
 #
 #     dE = dE_source + dE_target + dE_output
 #
-# This rule is general: whenever a number is used in several places, the gradients of all uses add. In code, each use
-# does `dE += ...`, and never `dE = ...`.
-#
-# We take de and dz from the example. (Lesson 12 computes them all.)
+# This rule is general: **whenever a number is used in several places, the gradients of all uses add.** In code, each
+# use does `dE += ...`, and never `dE = ...`.
 
 # %%
-y, dz = example["decoder.norm3.y"], example["output.dz"]
 z, dy = y @ E.T, dz @ E
-parts = {
+parts = {  # lesson 12 computes de and dz
     "source": embed_backward(example["source.de"], source_ids, V),
     "target": embed_backward(example["target.de"], target_ids, V),
     "output": dz.T @ y,
@@ -155,24 +173,16 @@ show("logits z (T, V)", z, ROWS, VOCABULARY, digits=2)
 for use, part in parts.items():
     print(f"{use}: the gradient of the row of o has the length {np.linalg.norm(part[3]):.2f}")
 
-values = {**{f"dE_{use} (V, C)": part for use, part in parts.items()}, "dE (V, C)": dE}
-names = ["dE_source", "dE_target", "dE_output", "dE"]
-marked = {name: [(3, c) for c in range(C)] for name in names}
-figure = grids(values, labels={"V": VOCABULARY}, gradients=names, highlight=marked, between="++=")
-lesson.save(figure, "parts")
-
 # %% [markdown]
 # ![The three parts of dE and their sum](../plots/04_embeddings_parts.png)
 #
-# The row of o is framed. (Each matrix has its own color scale, and the pad row of dE_output only looks like 0.) Nearly
-# all of its gradient comes from the source: that part has the length 1.64. The output sends 0.30, and the target 0.07
-# (guess 2). So the row of o is not taught where the model hesitates between o and p, but where the encoder reads the o.
-# (This is one word, late in training. For a fresh model, see Going deeper.)
+# Nearly all of the gradient of the row of «o» comes from the source: that part has the length 1.64. The output sends
+# 0.30, and the target 0.07 (guess 2). So the row of «o» is not taught where the model hesitates between «o» and «p»,
+# but where the encoder reads the «o». This is one word, late in training; for a fresh model, see Going deeper.
 #
 # ## Checked
 #
-# The library's model has one matrix E in three places. We compare dE with its backward pass, and with an imaginary step
-# (lesson 01) of each entry, which all three places feel. The last check has repeated ids.
+# The library's model has one matrix E in three places, and an imaginary step of an entry is felt in all three.
 
 # %%
 from minitransformer.example import load_example
@@ -207,35 +217,36 @@ lesson.check("a random matrix that reads and writes: the parts add", error(readi
 #
 #     x = √C e + PE                    and so, on the way back: de = √C dx
 #
-# PE is a fixed table that says where in the word a letter is (lesson 09). For the o of "stop", the first number of x is
-# √6 · (−0.25) + 0.909 = 0.297. Why √C? The paper does not say. Here is the usual reason.
+# PE is a fixed table that says where in the word a letter is (lesson 09). For the «o» of "stop", the first number of x
+# is √6 · (−0.25) + 0.909 = 0.297. Why √C? The paper does not say. The usual reason has two halves.
+#
+# [In the explorer: raise the first number of the row of o by 0.1. By how much does x grow?
+# Guess first.](../minitransformer/explorer/page/index.html#embed=source.x[2,0]&turn=E[3,0])
 #
 # **The way out wants small numbers.** Before training, let the entries of E be independent, with mean 0. Take y_t as
-# given, with entries of mean square 1, so Σ_c y_tc² = C (lesson 10 takes care of this). The variances of independent
-# terms add:
+# given, with entries of mean square 1, so Σ_c y_tc² = C (lesson 10). The variances of independent terms add:
 #
 #     Var(z_tw) = Σ_c y_tc² Var(E_wc) = C Var(E_wc)
 #
-# Logits of size 1 need Var(E_wc) = 1/C, so entries of size 1/√C. For C = 512 this is 0.044.
+# Logits of size 1 need Var(E_wc) = 1/C, so entries of size 1/√C, which for C = 512 is 0.044.
 #
-# **The way in wants larger ones.** PE consists of pairs, sin and cos of the same angle. sin² + cos² = 1, so the mean
-# square of its entries is 1/2. That of e is 1/C. The token's share of the mean square of x is then:
+# **The way in wants larger ones.** PE consists of pairs, sin and cos of the same angle. Because sin² + cos² = 1, the
+# mean square of its entries is 1/2, while that of e is 1/C. The token's share of the mean square of x is then:
 #
 #     without √C     (1/C) / (1/C + 1/2) = 2 / (2 + C)      0.39 % for C = 512
 #     with √C        1 / (1 + 1/2) = 2/3                    66.7 % for any C
 #
 # One matrix, two sizes, and √C is the exchange rate. Without it, so the story goes, the tokens drown in their
 # positions. Let us drown them.
-
-# %% [markdown]
+#
 # ## A test
 #
-# A small Transformer (C = 64, one layer in each stack) learns to copy words of up to 8 letters. (Lesson 13 explains
-# training.) There are three forms, with two random starts each (solid and dashed):
+# A small Transformer (C = 64, one layer in each stack) learns to copy words of up to 8 letters, in three forms, with
+# two random starts each:
 #
-#     the paper's     E begins with entries of size 1/√C, and is multiplied by √C on the way in
-#     no factor       E begins with entries of size 1/√C
-#     size 1          E begins with entries of size 1: the paper's x, but logits √C times as large
+#     the paper's     E of size 1/√C, times √C on the way in
+#     no factor       E of size 1/√C
+#     size 1          E of size 1: the paper's x, but logits √C times as large
 
 # %%
 from minitransformer.data import get_task
@@ -260,36 +271,24 @@ for name, (scaled, larger) in forms.items():
 last = {name: np.mean([losses[name, start][-20:] for start in range(starts)]) for name in forms}
 for name in forms:
     print(f"{name:12s} loss in the last 20 steps {last[name]:.3f}, the tokens' share of x {share[name, 0]:.1%}")
-
-# %%
-figure, axis = plt.subplots(figsize=(7.2, 3.4))
-for (name, start), curve in losses.items():
-    smooth = np.convolve(curve, np.ones(10) / 10, mode="valid")
-    color = {"the paper's": BLUE, "no factor": GREEN, "size 1": ORANGE}[name]
-    style, label = ("--", None) if start else ("-", name)
-    axis.plot(np.arange(10, steps + 1), smooth, style, color=color, label=label)
-axis.axhline(np.log(len(task.vocabulary)), color=GREY, linestyle=":", label="ln V, all tokens equally likely")
-axis.set(yscale="log", xlabel="training step", ylabel="loss (nats), mean of 10 steps")
-axis.set_title("Learning to copy, with and without √C")
-axis.legend()
-lesson.save(figure)
+if not lesson.fast:
+    lesson.compare("loss without the factor over the paper's", guess_ratio, last["no factor"] / last["the paper's"])
 
 # %% [markdown]
 # ![Learning to copy, with and without √C](../plots/04_embeddings.png)
 #
-# You should see orange start far above the dotted line and end highest. Blue falls first, and green overtakes it
-# between steps 100 and 140. If your orange curve starts near the dotted line, your output is not tied to E. If blue and
-# green are equal, the factor does not reach the lookup.
+# Orange starts far above the dotted line and ends highest. Blue falls first, and green overtakes it between steps 100
+# and 140.
 #
 # ## The surprise
 #
 # The tokens that should drown swim best. After 200 steps the model without the factor has a loss of 0.02 nats, and the
-# paper's form has 0.11 (guess 3). Did E grow until the tokens were loud enough? No. Their share of x begins at 3 % and
-# ends at 4.5 %. Our explanation: PE is loud, but it is the same in every word. The linear layers can look in directions
-# where PE is small.
+# paper's form has 0.11 (guess 3). Did E grow until the tokens were loud enough? No: their share of x begins at 3 % and
+# ends at 4.5 %. Our explanation is that PE is loud, but the same in every word, so the linear layers can look in
+# directions where PE is small.
 #
-# Size 1 is bad, with 0.36: the way out does want small numbers. But "without √C the tokens drown" is not a law. (And
-# one easy task does not show that √C is useless in translation.)
+# Size 1 is bad, with 0.36: the way out does want small numbers. But "without √C the tokens drown" is not a law, and one
+# easy task does not show that √C is useless in translation.
 
 # %% [markdown]
 # ## Going deeper
@@ -298,9 +297,9 @@ lesson.save(figure)
 #
 # ### How much the wrong line loses
 #
-# We draw 25,000 tokens with about the frequencies of words in a language: the tenth most common word comes a tenth as
-# often as the first (Zipf's law). Only 7,310 of the tokens are different. The wrong line keeps one gradient for each of
-# these and loses 71 %. The most common token comes 2,245 times, and learns from the last time only.
+# We draw 25,000 tokens with about the frequencies of words in a language, where the tenth most common word comes a
+# tenth as often as the first (Zipf's law). Only 7,310 of the tokens are different. The wrong line keeps one gradient
+# for each of these and loses 71 %. The most common token comes 2,245 times, and learns from the last time only.
 
 # %%
 frequency = 1 / np.arange(1, 37001)
@@ -312,7 +311,7 @@ print(f"25,000 tokens: {different:,} different ones, and the most common one com
 # ### A fresh model repeats itself
 #
 # A fresh model with a tied matrix bets that the next token is the one that it has just read. Its y still contains x,
-# because layers add to what they get (lesson 11). And x contains √C E_w for the token w that was read. The output takes
+# because layers add to what they get (lesson 11), and x contains √C E_w for the token w that was read. The output takes
 # the dot product with E_w. The squares of C entries of variance 1/C add up to about 1, so this logit contains up to √C,
 # while all others have the size 1. The bet nearly always loses, so the first loss is higher than ln V.
 #
@@ -353,8 +352,8 @@ for scaled in (True, False):
 # first loss of the paper's form is 4.35 nats, above ln V = 3.37.
 #
 # The order of the three jobs is different here, too. Take each part of dE as one long vector. That of the output has
-# the length 1.42, that of the target 0.77 and that of the source 0.47. Without √C the two inputs have 0.09 each: the
-# factor is in the backward pass as well.
+# the length 1.42, that of the target 0.77 and that of the source 0.47. Without √C the two inputs have 0.09 each,
+# because the factor is in the backward pass as well.
 #
 # ### The first loss of a large vocabulary
 #
@@ -419,6 +418,15 @@ lesson.check("a dot product of two tokens grows by C", error(growth, 512.0), 1e-
 # %% [markdown]
 # ## Answers
 #
+# ### Do you remember?
+#
+# 1. Each adds the same product to dW, which therefore counts twice. In dx each gets a row of its own, and the two rows
+#    are equal.
+# 2. Yes: its p* is 0, so the gradient p/N is positive, and descent pushes the logit down.
+# 3. The sum of the derivatives along all three ways, because the step is felt in all three places.
+#
+# ### The questions
+#
 # 1. The part of the backward function that runs last, which is the source's lookup. Rows of tokens that never come in a
 #    source then stand still. The other layers go on learning, so the loss may well fall.
 # 2. No id comes twice, and then the line is right. Test with repeats.
@@ -430,4 +438,26 @@ lesson.check("a dot product of two tokens grows by C", error(growth, 512.0), 1e-
 # written in another place.
 
 # %%
+# the pictures of this lesson
+row_of_o = {"E": [(3, c) for c in range(C)], "e": [(2, c) for c in range(C)]}
+figure = grids({"E (V, C)": E, "e (S, C)": e}, labels={"V": VOCABULARY, "S": SOURCE}, highlight=row_of_o)
+lesson.save(figure, "numbers")
+
+values = {**{f"dE_{use} (V, C)": part for use, part in parts.items()}, "dE (V, C)": dE}
+names = ["dE_source", "dE_target", "dE_output", "dE"]
+marked = {name: [(3, c) for c in range(C)] for name in names}
+figure = grids(values, labels={"V": VOCABULARY}, gradients=names, highlight=marked, between="++=")
+lesson.save(figure, "parts")
+
+figure, axis = plt.subplots(figsize=(7.2, 3.4))
+for (name, start), curve in losses.items():
+    smooth = np.convolve(curve, np.ones(10) / 10, mode="valid")
+    color = {"the paper's": BLUE, "no factor": GREEN, "size 1": ORANGE}[name]
+    style, label = ("--", None) if start else ("-", name)
+    axis.plot(np.arange(10, steps + 1), smooth, style, color=color, label=label)
+axis.axhline(np.log(len(task.vocabulary)), color=GREY, linestyle=":", label="ln V, all tokens equally likely")
+axis.set(yscale="log", xlabel="training step", ylabel="loss (nats), mean of 10 steps")
+axis.set_title("Learning to copy, with and without √C (dashed: a second start)")
+axis.legend()
+lesson.save(figure)
 lesson.finish(globals())

@@ -8,6 +8,30 @@ from minitransformer.example import load_example
 from minitransformer.functional import cross_entropy
 from minitransformer.gradcheck import complex_step
 
+HANDS = {
+    "rows_of_t_and_o": (
+        lambda run: [run.de[0] + run.de[3], run.de[1] + run.de[2]],
+        {
+            "this is what the last use left; the gradients of both uses add": lambda run: run.de[[3, 2]],
+            "this is the gradient of the first use; the gradients of both add": lambda run: run.de[[0, 1]],
+            "these are means; the gradients of both uses add": lambda run: [
+                (run.de[0] + run.de[3]) / 2,
+                (run.de[1] + run.de[2]) / 2,
+            ],
+            "the two rows are exchanged": lambda run: [run.de[1] + run.de[2], run.de[0] + run.de[3]],
+        },
+    ),
+    "dE_output": (
+        lambda run: run.dz.T @ run.y,
+        {
+            "this is the gradient of Eᵀ; a row of E belongs to a token": lambda run: run.y.T @ run.dz,
+            "this is row p→o alone; the rows of all positions add": lambda run: run.dz[1:2].T @ run.y[1:2],
+            "dz is already divided by N, so this divides twice": lambda run: run.dz.T @ run.y / len(run.y),
+            "the sign: descent subtracts the gradient later": lambda run: -run.dz.T @ run.y,
+        },
+    ),
+}
+
 
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
@@ -30,19 +54,21 @@ def lookup_and_output(lesson, run):
     lesson.example("target.de", root * example["target.dx"])
     lesson.quote('so "stop" is 5, 6, 3, 4', *run.source_ids)
     N, V, C = 25000, 37000, 512
-    lesson.quote("25,000 tokens, V = 37,000 and C = 512, that is 474 billion products", N, V, C, N * V * C / 1e9)
+    lesson.quote("25,000 tokens, V = 37,000 and C = 512, it takes 474 billion products", N, V, C, N * V * C / 1e9)
     right, wrong, de = run.embed_backward(run.de, run.toot, 7), run.wrong, run.de
-    lesson.quote("(1, 1) + (1000, 1000) = (1001, 1001), and o gets (110, 110)", *de[0], *de[3], *right[6], *right[3])
-    lesson.quote("So t gets (1000, 1000), o gets (100, 100)", *wrong[6], *wrong[3])
+    lesson.quote("(1, 1) + (1000, 1000) = (1001, 1001), and «o» gets (110, 110)", *de[0], *de[3], *right[6], *right[3])
+    lesson.quote("Then «t» gets (1000, 1000), «o» gets (100, 100)", *wrong[6], *wrong[3])
     lost = 100 * (1 - run.different / len(run.drawn))
     lesson.quote("among 25,000 tokens, some as common as", len(run.drawn))
     lesson.quote("it loses 71 % of the gradients", lost)
     lesson.quote("Only 7,310 of the tokens are different", run.different)
     lesson.quote("one gradient for each of these and loses 71 %", lost)
     lesson.quote("The most common token comes 2,245 times", run.most)
-    lesson.quote("Its y is (0.654, 2.738, −3.596, −0.190, −2.599, 1.957)", *y[1])
+    lesson.quote("y is (0.654, 2.738, −3.596, −0.190, −2.599, 1.957)", *y[1])
     others = np.delete(z[1], [3, 4]).max()
-    lesson.quote("5.56 with the row of o, 4.70 with that of p, and at most 0.56 with the others", *z[1, 3:5], others)
+    lesson.quote(
+        "5.56 with the row of «o», 4.70 with that of «p», and at most 0.56 with the others", *z[1, 3:5], others
+    )
     p = np.exp(z[1]) / np.exp(z[1]).sum()
     lesson.quote("lesson 03 makes 70 % and 30 % of this", 3, 100 * p[3], 100 * p[4])
     lesson.quote(
@@ -69,7 +95,7 @@ def three_matrices(lesson, run):
 
 def factor(lesson, run):
     C = 512
-    lesson.quote("For C = 512 this is 0.044", C, 1 / np.sqrt(C))
+    lesson.quote("which for C = 512 is 0.044", C, 1 / np.sqrt(C))
     lesson.quote("0.39 % for C = 512", 100 * 2 / (2 + C), C)
     lesson.quote("= 2/3 66.7 % for any C", 2, 3, 100 * 2 / 3)
     one, small = run.first_loss.values()
@@ -104,7 +130,7 @@ def training(lesson, run):
     lesson.quote("the paper's form has 0.11", last[paper], **trained)
     lesson.quote("is bad, with 0.36", last["size 1"], **trained)
     lesson.quote("ends at 4.5 %", 100 * run.share["no factor", 0], full_only=True, within=0.1)
-    lesson.quote("Their share of x begins at 3 %", 100 * 2 / (2 + run.width))
+    lesson.quote("their share of x begins at 3 %", 100 * 2 / (2 + run.width))
     if not lesson.fast:
         curve = {name: np.mean([run.losses[name, start] for start in range(run.starts)], axis=0) for name in run.forms}
         slower = curve["no factor"][80:100].mean() / curve[paper][80:100].mean()
