@@ -5,71 +5,76 @@
 #
 # **How do you keep a row from reading what it must write, and how would you notice if it does?**
 #
-# 12 min, with a pencil 30, going deeper 4 · runs in 60 s (fast: 10 s) · needs 01, 02, 03, 05, 06 · difficulty 2 of 5 ·
+# 13 min, with a pencil 35, going deeper 5 · runs in 60 s (fast: 10 s) · needs 01, 02, 03, 05, 06 · difficulty 2 of 5 ·
 # paper: sections 3.1 and 3.2.3
 #
 # ## The answer is in the next row
 #
-# Our decoder learns to write "pots". In training it does not write letter by letter. The right word is known, so all
-# five rows go through the decoder at once. Each row reads one token and must name the next.
+# Our decoder learns to write "pots". In training it does not write letter by letter, because the right word is known:
+# all five rows go through the decoder at once, and each reads one token and must name the next.
 #
 #     row        0       1       2       3       4
 #     reads      bos     p       o       t       s
 #     writes     p       o       t       s       eos
 #
-# Row 1 must write o. And the o is right there: row 2 reads it. In self-attention, queries, keys and values all come
-# from the same rows, and every row can look at every other. So row 1 need not learn how to reverse a word. It can learn
-# to copy what the next row reads, and the loss will be perfect.
+# Row 1, which reads «p» and must write «o», is row p→o. And the «o» is right there, because row 2 reads it. In
+# self-attention, queries, keys and values all come from the same rows, and every row can look at every other. So row
+# p→o need not learn how to reverse a word: it can copy what the next row reads, and the loss will be perfect.
 #
-# Then you use the model. Now it writes one letter at a time, the next row does not exist yet, and the model is lost. It
-# practised with the answer sheet on the table.
+# Then you use the model, which now writes one letter at a time. The next row does not exist yet, and the model is lost.
+# It practised with the answer sheet on the table.
 #
-# So row t may look at rows 0 to t only. Then each row sees in training what it will see in use. The array that says who
-# may look where is called a *mask*. How do you build one? And how would you notice that it leaks? The second question
-# is the harder one, because a model that peeks trains beautifully.
-#
-# ## Guess first
-#
-# 1. Row 1 may look at two of five rows. One program sets the other three scores to −∞ before the softmax. Another sets
-#    the other three weights to 0 after the softmax. Do the two allowed weights come out the same?
-# 2. A model reads random letters, drawn from 16, and must say the next one. What is the lowest loss it can reach? And
-#    if its mask lets every row see one letter too many?
-# 3. Train a model whose mask is multiplied onto the weights, after the softmax. No forbidden value is ever added to an
-#    answer. Can this model peek?
+# So row t may look at rows 0 to t only, and sees in training what it will see in use. The array that says who may look
+# where is called a *mask*. How do you build one, and how would you notice that it leaks? The second question is the
+# harder one, because a model that peeks trains beautifully.
 
 # %% Imports
 from lab import BLUE, GREEN, GREY, ORANGE, PINK, ROWS, TARGET_IN, VOCABULARY, begin, error, plt, running_example, show
+from noise import LENGTH, LETTERS, Noise, NoiseModel, fit, multiplied_after, multiplied_after_backward
 from pictures import grid
 
 import numpy as np
+
+from minitransformer.evaluation import mean_loss
+from minitransformer.example import load_example
+from minitransformer.functional import (
+    causal_mask,
+    padding_mask,
+    scaled_dot_product_attention,
+    scaled_dot_product_attention_backward,
+)
+from minitransformer.gradcheck import complex_step
 
 lesson = begin("07_masks")
 example = running_example()
 
 # %% [markdown]
+# ## Do you remember?
+#
+# 1. (06) A row gives a letter the weight 0. What does it send back to the letter's score, and to its value?
+# 2. (03) Any of 16 letters may come next. What is the lowest mean loss that a model can hope for?
+# 3. (05) Why does attention always return something, even if no key fits?
+#
+# (The answers are at the end.)
+
+# %% [markdown]
 # ## Small numbers
 #
-# In head 1 of the decoder's self-attention, the query of row 1 gives these scores to the five keys:
+# In head 1 of the decoder's self-attention, the query of row p→o gives these scores to the five keys:
 #
 #     key of       bos       p         o         t         s
 #     score        0.822     −0.031    1.175     −0.610    1.106
 #     exp          2.274     0.970     3.237     0.543     3.021        sum 10.045
 #
-# Only bos and p are allowed. Training never used the other three scores, so they mean nothing. By chance the highest is
-# that of o, the very letter that row 1 must write. A plain softmax gives it 3.237/10.045 = 0.322. And what do the two
-# programs of guess 1 give to bos and p? The exponentials of these two alone sum to 3.244.
+# Only bos and «p» are allowed. Training never used the other three scores, and by chance the highest is that of «o»,
+# the answer itself. A plain softmax gives it 3.237/10.045 = 0.322.
 #
-#     −∞, then the softmax       2.274/3.244  = 0.701      0.970/3.244  = 0.299      sum 1
-#     the softmax, then 0        2.274/10.045 = 0.226      0.970/10.045 = 0.097      sum 0.323
-#
-# They differ. exp(−∞) is 0, so the first program removes the forbidden keys from the denominator too. The second keeps
-# them there, and they take 68 % of the attention away. If the score of o were 3, the allowed weights would shrink to
-# 0.085 and 0.036. The forbidden key is not read, but it is heard.
+# **Your lines.** Write the mask as an array of booleans, True where row t may look at row j. Then write the weights of
+# row p→o under this mask.
 
 # %%
 q, k, v = (example[f"decoder.self.{name}"] for name in "qkv")  # (H, T, D)
 H, T, D = q.shape
-causal = np.tril(np.ones((T, T), bool))  # causal[t, j]: may row t look at row j?
 
 
 def softmax(s):
@@ -78,9 +83,16 @@ def softmax(s):
 
 
 s = q @ k.swapaxes(-1, -2) / D**0.5
-row = s[1, 1]
+row = s[1, 1]  # head 1, row p→o
+mask = ...  # your line: True where row t may look at row j, (T, T)
+row_weights = ...  # your line: from `row` (T,) and the mask's row 1
+lesson.judge("mask", mask)
+lesson.judge("row_weights", row_weights)
+
+# %% Ours
+causal = np.tril(np.ones((T, T), bool))  # causal[t, j]: may row t look at row j?
 before, after = softmax(np.where(causal[1], row, -np.inf)), softmax(row) * causal[1]
-show("row 1 of head 1", [before, after], ["−∞ before", "0 after"], TARGET_IN)
+show("row p→o of head 1", [before, after], ["−∞ before", "0 after"], TARGET_IN)
 
 without, scores = softmax(s[1]), np.where(causal, s[1], -np.inf)
 figure, axes = plt.subplots(1, 3, figsize=(7.8, 2.1))
@@ -92,17 +104,31 @@ for panel in axes:
 lesson.save(figure, "numbers")
 
 # %% [markdown]
+# One program sets the forbidden scores to −∞ before the softmax, another sets the forbidden weights to 0 after it. The
+# exponentials of bos and «p» alone sum to 3.244, so they get
+#
+#     −∞, then the softmax       2.274/3.244  = 0.701      0.970/3.244  = 0.299      sum 1
+#     the softmax, then 0        2.274/10.045 = 0.226      0.970/10.045 = 0.097      sum 0.323
+#
+# The first program removes the forbidden keys from the denominator too, because exp(−∞) is 0. The second keeps them
+# there, and they take 68 % of the attention away. If the score of «o» were 3, the allowed weights would shrink to 0.085
+# and 0.036. The forbidden key is not read, but it is heard.
+#
 # ![Weights without a mask, masked scores, weights with the mask](../plots/07_masks_numbers.png)
 #
-# The frame is around row 1's look at its own answer. With the mask, everything above the stairs is exactly 0.
+# The row's look at its own answer is framed. Everything above the stairs is exactly 0 with the mask.
 #
-# [In the explorer: open the mask, so that row 1 may look at the o. Which weight does bos keep?
+# [In the explorer: open the mask, so that row p→o may look at the «o». Which weight does bos keep?
 # Guess first.](../minitransformer/explorer/page/index.html#embed=decoder.self.p[1,1,0]&turn=decoder.self.allowed[1,2])
 #
-# In this course a mask is an array of booleans, `allowed`, and True means *may attend*. PyTorch has both conventions:
-# True means *may attend* in `scaled_dot_product_attention`, and *ignore* in `nn.MultiheadAttention`. A mask the wrong
-# way round raises no error.
+# Here a mask is called `allowed`, and True means *may attend*, as in PyTorch's `scaled_dot_product_attention`. In its
+# `nn.MultiheadAttention` True means *ignore*, and a mask the wrong way round raises no error.
 #
+# > **2015.** Germain, Gregor, Murray and Larochelle let a network predict each input from the ones before it, all at
+# > once, by masking its weights. A year later van den Oord and colleagues did so with the pixels of a picture, and
+# > found a blind spot: their first mask had hidden too much.
+
+# %% [markdown]
 # ## Left out, forward and backward
 #
 # Forbidden keys are left out of the softmax:
@@ -110,25 +136,24 @@ lesson.save(figure, "numbers")
 #     p_tj = exp(s_tj) / Σ_{allowed i} exp(s_ti)       if t may look at j
 #     p_tj = 0                                         if not
 #
-# A forbidden score appears in no formula, so its gradient is ds_tj = 0. For an allowed score, the formula of
-# lesson 06 holds with sums over the allowed keys:
+# A forbidden score appears in no formula, so its gradient is ds_tj = 0. For an allowed score, lesson 06 holds with sums
+# over the allowed keys:
 #
 #     ds_tj = p_tj (dp_tj − Σ_{allowed i} p_ti dp_ti)
 #           = p_tj (dp_tj − Σ_i p_ti dp_ti)              the forbidden p_ti are 0 and add nothing
 #
-# The last line is right for a forbidden j too: p_tj = 0 makes it 0. So the backward pass needs no mask. The zeros in p
-# *are* the mask. In row 1, dp of o is 0.149: the loss has an opinion about that look. But its ds is 0, so nobody hears
-# it.
+# The last line is right for a forbidden j too, because p_tj = 0 makes it 0. So the backward pass needs no mask: the
+# zeros in p *are* the mask. In row p→o, dp of «o» is 0.149, so the loss has an opinion about that look, but its ds is
+# 0, and nobody hears it.
 #
 # One case is left, the *empty row*, which may look at nothing. Its sum is 0, and 0/0 is NaN. Usually the loss ignores
-# such a row, so the gradient of its answer is 0. But dv_j = Σ_t p_tj do_t adds up all rows, and NaN · 0 is NaN. So we
-# define that an empty row has weights 0 and the answer o = 0. Then the formula gives ds = 0.
+# such a row, and the gradient of its answer is 0, but dv_j = Σ_t p_tj do_t adds up all rows, and NaN · 0 is NaN. So we
+# define that an empty row has weights 0 and the answer o = 0; then the formula gives ds = 0.
 
 # %% [markdown]
 # ## From scratch, and checked
 #
-# An empty row may look everywhere during the softmax, and loses all its weights after it. The backward pass is that of
-# lesson 06, unchanged.
+# An empty row may look everywhere during the softmax, and loses all its weights after it.
 
 
 # %%
@@ -152,9 +177,6 @@ def attention_backward(do, cache):
     dk = ds.swapaxes(-1, -2) @ q / q.shape[-1] ** 0.5
     return dq, dk, dv
 
-
-from minitransformer.functional import scaled_dot_product_attention, scaled_dot_product_attention_backward
-from minitransformer.gradcheck import complex_step
 
 do = example["decoder.self.do"]
 o, cache = attention(q, k, v, causal)
@@ -183,13 +205,10 @@ for name, gradient in zip("qkv", attention_backward(upstream, attention(**inputs
 # %% [markdown]
 # ## Two words in one batch
 #
-# Now the model reads "stop" and "to" together. An array has no ragged edge, so "to" gets two padding tokens. They mean
-# nothing, but they have keys and values like all others.
+# Now the model reads "stop" and "to" together. An array has no ragged edge, so "to" gets two padding tokens, which mean
+# nothing but have keys and values like all others.
 
 # %%
-from minitransformer.example import load_example
-from minitransformer.functional import causal_mask, padding_mask
-
 model = load_example().model
 TO = ["t", "o", "pad", "pad"]
 
@@ -218,20 +237,22 @@ def written(allowed):
 print("written without the mask:", *written(None), "and with it:", *written(real))
 
 # %% [markdown]
-# Without a mask, the t puts 92 % of its attention on padding. The decoder reads bos, o, t and writes o, p, o. With the
-# mask it writes o, t, eos, as it does for "to" alone. These are the masks of the whole model:
+# Without a mask, the «t» of "to" puts 92 % of its attention on padding, and the decoder, which reads bos, «o», «t»,
+# writes «o», «p», «o». With the mask it writes «o», «t», eos, as it does for "to" alone. These are the masks of the
+# whole model:
 #
 #     padding    t may look at j if token j is not padding       (B, 1, 1, S)
 #     causal     t may look at j if j ≤ t                        (1, 1, T, T)
 #     both       padding & causal                                (B, 1, T, T)
 #
-# They are broadcast to the scores of all heads, (B, H, T, S). The encoder and cross-attention use the padding mask, the
-# decoder's self-attention uses both. (There, padding in front of a word would make row 0 empty.)
+# They are broadcast to the scores (B, H, T, S). The encoder and cross-attention use the padding mask, and the decoder's
+# self-attention uses both.
 #
 # ## How would you notice?
 #
 # Ask the model: change one input, and see which rows of the output change. In an honest model the rows before the
-# change stay the same in every bit, since 0 times any number is 0. This is the *leak test*.
+# change stay the same in every bit. This is the *leak test*. **A leak looks like success, with a falling loss and right
+# gradients, until you change the future and see the past move.**
 
 
 # %%
@@ -258,24 +279,27 @@ lesson.check("our model sees too far by", leak_test(reach), 0)
 # %% [markdown]
 # ## A perfect loss on random letters
 #
-# How bad is a leak? Take data with nothing to learn: T = 8 letters, each drawn at random from 16. Each row reads one
-# and must name the next. Whatever probabilities p_w an honest model gives to the letters, all 16 are equally likely to
-# come. So its mean loss is
+# How bad is a leak? Take data with nothing to learn: T = 8 letters, each drawn at random from 16, and each row must
+# name the next. We train three small models, library GPTs of one layer and one head with our attention. The first has
+# the right mask, and the second sees one letter too many. The third has the right mask too, but multiplies it onto the
+# weights after the softmax, o = (p ∘ allowed) v, so that no forbidden value is ever added to an answer.
+#
+# **Your guess.** At which loss, in nats, do the second and the third model end?
+
+# %%
+guess_second = ...  # nats, of the model that sees one letter too many
+guess_third = ...  # nats, of the model whose mask is multiplied onto the weights
+
+# %% [markdown]
+# Whatever probabilities p_w an honest model gives to the letters, all 16 are equally likely to come, so its mean loss
+# is
 #
 #     (1/16) Σ_w −ln p_w  ≥  ln 16 = 2.773 nats         smallest if all p_w are 1/16
 #
-# But a model that sees one letter too many knows 7 of its 8 answers. (The last answer is never an input.) Its best mean
-# loss is ln 16 / 8 = 0.347.
-#
-# We train three small models (in noise.py: the library's GPT, a decoder without cross-attention, with one layer, one
-# head and our attention). The first has the right mask. The second sees one letter too many. The third has the right
-# mask too, but multiplies it onto the weights after the softmax: o = (p ∘ allowed) v.
+# But a model that sees one letter too many knows 7 of its 8 answers, all but the last, which is never an input. Its
+# best mean loss is ln 16 / 8 = 0.347.
 
 # %%
-from noise import LENGTH, LETTERS, Noise, NoiseModel, fit, multiplied_after, multiplied_after_backward
-
-from minitransformer.evaluation import mean_loss
-
 right = np.tril(np.ones((LENGTH, LENGTH), bool))
 one_too_many = np.tril(np.ones((LENGTH, LENGTH), bool), 1)
 models = {
@@ -290,13 +314,13 @@ for kind, reader in models.items():
     history[kind] = fit(reader, steps=lesson.pick(full=2000, fast=120))
     final[kind] = mean_loss(reader, [fresh])
     print(f"{kind:18} leak test {leaks[kind]}, first loss {history[kind][0]:.3f}, loss at the end {final[kind]:.3f}")
+lesson.compare("loss of the second model", guess_second, final["one too many"])
+lesson.compare("loss of the third model", guess_third, final["multiplied after"])
 
 # %% [markdown]
-# The honest model ends at 2.773: it has found out that there is nothing to find. The one that sees one letter too many
-# ends at 0.347. Its training curve is a dream. Now give it the right mask, because in use there is no future to look
-# at. Its loss is about 10 nats, far worse than guessing.
-#
-# And the third model, which reads no forbidden value, ends at 0.348.
+# The honest model ends at 2.773: it has found out that there is nothing to find. The second ends at 0.347, and its
+# training curve is a dream. But give it the right mask, because in use there is no future to look at, and its loss is
+# about 10 nats, far worse than guessing. And the third model, which reads no forbidden value, ends at 0.348.
 
 # %%
 models["one too many"].attention.allowed = right
@@ -323,26 +347,24 @@ lesson.save(figure)
 # %% [markdown]
 # ![Losses of three models on random letters, and the third model's alphabet](../plots/07_masks.png)
 #
-# You should see two curves fall from ln 16 to ln 16 / 8, one at once and one slowly, and the honest curve stay where it
-# is. If all three fall, your random letters repeat, or the honest mask leaks.
+# You should see two curves fall from ln 16 to ln 16 / 8, one at once and one slowly, while the honest one stays where
+# it is. If all three fall, your random letters repeat, or the honest mask leaks.
 #
 # ## The surprise
 #
-# So the third model peeks too, although it never reads a forbidden value. How does it know the next letter? Compare
-# its weights with the right ones:
+# So the third model peeks, although it never reads a forbidden value. Compare its weights with the right ones:
 #
 #     share_t = Σ_{allowed i} exp(s_ti) / Σ_i exp(s_ti)
 #     exp(s_tj) / Σ_i exp(s_ti) = share_t · exp(s_tj) / Σ_{allowed i} exp(s_ti)
 #
-# Its weights are the right weights times one number for each row: the share of its attention that the row may keep.
-# All that the future can change is this one number. The model has made an alphabet of it. On the right of the picture
-# each dot is row 3 of one sequence. The next letter pulls the share to a level of its own, one of 16 levels from 0.001
-# to 0.81, each about 1.5 times the one before. The next letter explains 97 % of the variance of ln share, and most of
-# the rest is the row's own letter. One real number is plenty of room for a leak.
+# Its weights are the right weights times one number for each row, the share of its attention that the row may keep. All
+# that the future can change is this one number, and the model has made an alphabet of it. On the right each dot is row
+# 3 of one sequence. The next letter pulls the share to a level of its own, one of 16 levels from 0.001 to 0.81, each
+# about 1.5 times the one before. It explains 97 % of the variance of ln share, and the row's own letter most of the
+# rest. One real number is plenty of room for a leak.
 #
-# No gradient check could have found it. All gradients of this model are right: they are the right gradients of a model
-# that cheats. On real text, where nobody knows the best loss, no training curve would show it. The leak test says
-# 7 tokens too far, before the first step.
+# No gradient check could have found it, because all gradients are right, of a model that cheats. And on real text
+# nobody knows the best loss. The leak test says 7 tokens too far, before the first step.
 
 # %% [markdown]
 # ## Going deeper
@@ -352,9 +374,9 @@ lesson.save(figure)
 # ### Why −∞, and not −10,000?
 #
 # Much code adds −1e4 or −1e9 to forbidden scores, often to avoid NaN in empty rows. This fails in two ways. First, a
-# score can beat the mask. In row 1 above, o beats the best allowed score by 0.353. Make all scores 28,330 times larger,
-# and o leads by 1e4: with the mask it is a draw. Second, in an empty row all scores get the same −1e4, and a softmax
-# does not see what all scores have in common. The row attends as if there were no mask.
+# score can beat the mask. In row p→o above, «o» beats the best allowed score by 0.353. Make all scores 28,330 times
+# larger, and «o» leads by 1e4, so that with the mask it is a draw. Second, in an empty row all scores get the same
+# −1e4, and a softmax does not see what all scores have in common. The row attends as if there were no mask.
 
 # %%
 factors = np.logspace(-0.5, 12, 400)
@@ -375,15 +397,15 @@ lesson.save(figure, "finite")
 # %% [markdown]
 # ![Weights on forbidden keys under finite masks, and weights of an empty row](../plots/07_masks_finite.png)
 #
-# Left: every finite mask is beaten at some size of the scores. Only −∞ stays at 0. Right: row 1 with all five keys
-# forbidden. −∞ without further care gives NaN, and −1e4 the weights of no mask at all. In float32, −1e9 swallows the
-# scores, and all weights are 0.2. In float16, whose largest number is 65,504, it is −∞ again. With scores of order 1,
-# −1e4 and −1e9 pass the leak test, so test with large scores too.
+# Left: every finite mask is beaten at some size of the scores, and only −∞ stays at 0. Right: row p→o with all five
+# keys forbidden. −∞ without further care gives NaN, and −1e4 the weights of no mask at all. In float32, −1e9 swallows
+# the scores, and all weights are 0.2. In float16, whose largest number is 65,504, it is −∞ again. With scores of order
+# 1, −1e4 and −1e9 pass the leak test, so test with large scores too.
 #
 # ### More about leaks
 #
 # * *Layers add up.* In two layers, a mask that sees one letter too many leaks two. In the first layer row t takes in
-#   letter t + 1. In the second it looks at row t + 1, which by then knows letter t + 2.
+#   the letter of row t + 1. In the second it looks at row t + 1, which by then knows the letter of row t + 2.
 # * *Test from below, too.* `~np.triu(ones)` forbids a row even to look at itself. The leak test says 0. But in the
 #   `reach` of the attention alone, rows 0 and 1 do not see their own tokens: row 0 is empty, and row 1 has one key,
 #   whose weight is 1 whatever it asks. A mask the wrong way round, `~np.tril(ones)`, sees all of the future and none of
@@ -397,18 +419,16 @@ lesson.save(figure, "finite")
 # %% [markdown]
 # ### In the wild
 #
-# * Keras and Hugging Face: a 1 in `attention_mask` is a real token.
-# * The first BERT code adds −10,000, the first GPT-2 code subtracts 1e10, and The Annotated Transformer fills in −1e9.
-#   nanoGPT fills in −∞. It needs no care for empty rows, since under a causal mask alone every row sees itself.
-# * A fully masked row in PyTorch 2.13, tried by us: `F.scaled_dot_product_attention` gives 0, and so does
-#   `nn.MultiheadAttention` with need_weights=False. With need_weights=True, its default, it gives NaN.
+# A fully masked row in PyTorch 2.13, tried by us: `F.scaled_dot_product_attention` gives 0, and so does
+# `nn.MultiheadAttention` with need_weights=False. With need_weights=True, its default, it gives NaN. More finds:
+# docs/in-the-wild.md.
 #
 # ## Exercise
 #
 # 1. Keyboard, 20 minutes. Run `reach_of` on a model that you use, without dropout. Then break the mask in one head of
 #    one layer, and see whether the test finds it.
-# 2. Keyboard, 15 minutes. Divide the weights of "multiplied after" by their sum. Which loss do you get?
-#    Find a forbidden score that turns a row with allowed keys into NaN.
+# 2. Keyboard, 15 minutes. Divide the weights of "multiplied after" by their sum. Which loss do you get? Find a
+#    forbidden score that turns a row with allowed keys into NaN.
 #
 # Exercises with a checker: `minitransformer start 07`.
 #
@@ -422,6 +442,14 @@ lesson.save(figure, "finite")
 # %% [markdown]
 # ## Answers
 #
+# ### Do you remember?
+#
+# 1. Nothing to either: ds_j = p_j (dp_j − p·dp) and p_j do both have the factor p_j = 0.
+# 2. ln 16, about 2.77 nats: it can do no better than give each letter 1/16.
+# 3. The weights of a row sum to 1, whatever the scores are. It can spread them, but it cannot keep them.
+#
+# ### To the questions
+#
 # 1. NaN, because 0 · inf is NaN. A mask protects from any finite value, but not from an infinite one.
 # 2. Only padding comes after the real tokens, and the causal mask keeps them from looking at it. The rows of padding
 #    themselves have no target.
@@ -431,9 +459,11 @@ lesson.save(figure, "finite")
 #    because the residual connection (lesson 11) hands each row its own token. Only the `reach` of the attention alone
 #    tells you, not that of the whole model.
 #
-# The exercise. First: the honest reach is the full lower triangle, and one head is enough to break it. Second: 2.773,
-# since share_t cancels. But it cancels on paper only: the leak test still sees the last bits change. And if a forbidden
-# score is 1,000 above the allowed ones, the allowed weights underflow to 0, and their sum too: 0/0.
+# ### To the exercise
+#
+# First: the honest reach is the full lower triangle, and one head is enough to break it. Second: 2.773, since share_t
+# cancels. But it cancels on paper only: the leak test still sees the last bits change. And if a forbidden score is
+# 1,000 above the allowed ones, the allowed weights underflow to 0, and their sum too: 0/0.
 
 # %%
 two_layers = leak_test(reach_of(NoiseModel(attention, attention_backward, one_too_many, layers=2), fresh.ids[:10]))

@@ -8,6 +8,32 @@ from minitransformer.functional import padding_mask
 from minitransformer.models import GPT, gpt_config
 
 
+def lower(T, above=0):
+    """The mask that lets row t look at rows 0 to t + above."""
+    return np.tril(np.ones((T, T), bool), above)
+
+
+HANDS = {
+    "mask": (
+        lambda run: 1.0 * lower(run.T),
+        {
+            "the wrong way round: it sees all of the future and none of the past": lambda run: 1.0 * ~lower(run.T),
+            "transposed: rows look ahead, because t counts rows and j columns": lambda run: 1.0 * lower(run.T).T,
+            "no row may look at itself, and row 0 is empty": lambda run: 1.0 * lower(run.T, -1),
+            "every row sees one token too many": lambda run: 1.0 * lower(run.T, 1),
+        },
+    ),
+    "row_weights": (
+        lambda run: run.softmax(np.where(lower(run.T)[1], run.row, -np.inf)),
+        {
+            "the forbidden keys are still in the denominator": lambda run: run.softmax(run.row) * lower(run.T)[1],
+            "these are the weights without a mask": lambda run: run.softmax(run.row),
+            "a forbidden score of 0 is a score like any other": lambda run: run.softmax(run.row * lower(run.T)[1]),
+        },
+    ),
+}
+
+
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
     small_numbers(lesson, run)
@@ -30,16 +56,16 @@ def small_numbers(lesson, run):
     lesson.quote("plain softmax gives it 3.237/10.045 = 0.322", exps[2], exps.sum(), run.softmax(row)[2])
     allowed, both = exps[:2].sum(), [number for i in range(2) for number in (exps[i], exps[:2].sum(), p[1, 1, i])]
     lesson.quote("2.274/3.244 = 0.701 0.970/3.244 = 0.299 sum 1", *both, 1)
-    lesson.quote("The exponentials of these two alone sum to 3.244", exps[:2].sum())
+    lesson.quote("exponentials of bos and «p» alone sum to 3.244", exps[:2].sum())
     lesson.quote("2.274/10.045 = 0.226", exps[0], exps.sum(), run.after[0])
     lesson.quote("0.970/10.045 = 0.097 sum 0.323", exps[1], exps.sum(), run.after[1], allowed / exps.sum())
     lesson.check("the two programs", np.abs(run.before - p[1, 1]).max(), 1e-15)
     lesson.quote("and they take 68 % of the attention away", 100 * (1 - run.after.sum()))
     louder = run.softmax(np.where(np.arange(5) == 2, 3, row))
-    lesson.quote("If the score of o were 3, the allowed weights would shrink to 0.085 and 0.036", 3, *louder[:2])
+    lesson.quote("If the score of «o» were 3, the allowed weights would shrink to 0.085 and 0.036", 3, *louder[:2])
     lesson.check("what is above the stairs", np.abs(np.triu(p, 1)).max(), 0)
     dp, ds = (run.example[f"decoder.self.{name}"][1] for name in ("dp", "ds"))
-    lesson.quote("dp of o is 0.149: the loss has an opinion about that look. But its ds is 0", dp[1, 2], ds[1, 2])
+    lesson.quote("dp of «o» is 0.149, so the loss has an opinion about that look, but its ds is 0", dp[1, 2], ds[1, 2])
 
 
 def rows_and_masks(lesson, run):
@@ -58,9 +84,9 @@ def rows_and_masks(lesson, run):
 
     lesson.example("encoder.self.s[0]", run.s_words[0])
     lesson.example("encoder.self.p[0]", run.masked[0])
-    lesson.quote("the t puts 92 % of its attention on padding", 100 * run.unmasked[1, 0, 2:].sum())
-    assert run.written(None) == ["o", "p", "o"], "writes o, p, o"
-    assert run.written(padding_mask(run.words)) == ["o", "t", "eos"], "writes o, t, eos"
+    lesson.quote('the «t» of "to" puts 92 % of its attention on padding', 100 * run.unmasked[1, 0, 2:].sum())
+    assert run.written(None) == ["o", "p", "o"], "writes «o», «p», «o»"
+    assert run.written(padding_mask(run.words)) == ["o", "t", "eos"], "writes «o», «t», eos"
     alone, together = run.model(run.words[1:, :2], run.targets[1:]), run.model(run.words, run.targets)[1:]
     lesson.check('the logits of "to", padded and alone', np.abs(alone - together).max(), 1e-12)
 
@@ -91,8 +117,8 @@ def noise(lesson, run):
     lesson.check("no honest loss below ln 16, except for chance", final["honest"], at_least=floor - 0.01)
     lesson.check("first losses, away from ln 16", max(abs(losses[0] - floor) for losses in history.values()), 0.3)
     lesson.quote("The honest model ends at 2.773", final["honest"], within=0.002, full_only=True)
-    lesson.quote("ends at 0.347. Its training", final["one too many"], within=0.01, full_only=True)
-    lesson.quote("Its loss is about 10 nats", run.caught, within=0.25, full_only=True)
+    lesson.quote("The second ends at 0.347, and its training", final["one too many"], within=0.01, full_only=True)
+    lesson.quote("its loss is about 10 nats", run.caught, within=0.25, full_only=True)
     lesson.quote("ends at 0.348", final["multiplied after"], within=0.05, full_only=True)
     assert run.leaks == {"honest": 0, "one too many": 1, "multiplied after": 7}
     lesson.quote("The leak test says 7 tokens too far", run.leaks["multiplied after"])
@@ -156,7 +182,7 @@ def the_alphabet(lesson, run):
 def finite_masks(lesson, run):
     row, empty = run.row, run.empty
     gap = row[2:].max() - row[:2].max()
-    lesson.quote("o beats the best allowed score by 0.353", gap)
+    lesson.quote("«o» beats the best allowed score by 0.353", gap)
     lesson.quote("Make all scores 28,330 times larger", 1e4 / gap, within=1e-3)
     at_draw = run.softmax(1e4 / gap * row - np.array([0, 0, 1e4, 1e4, 1e4]))
     lesson.check("the draw: o gets half", abs(at_draw[2] - 0.5), 1e-9)
