@@ -1,64 +1,97 @@
 # %% [markdown]
 # # Lesson 12: The whole machine
 #
-# [![Every place where a value is used more than once](../plots/12_transformer_map.png)](../plots/00_reverse_whole.png)
+# [![The Transformer, all of it lit](../plots/12_transformer_map.png)](../plots/00_reverse_whole.png)
 #
 # **What is new when all pieces are put together, and how do I know that 63 million gradients are right?**
 #
-# 13 min, with a pencil 30, going deeper 5 · runs in 25 s (fast: 6 s) · needs 01, 02, 03, 04, 05, 06, 07, 08, 09, 10, 11
-# · difficulty 4 of 5 · paper: sections 3.1, 3.2.3 and 3.4, figure 1, table 3
+# 14 min, with a pencil 30, going deeper 7 · runs in 25 s (fast: 6 s) · needs 01, 02, 03, 04, 05, 06, 07, 08, 09, 10,
+# 11 · difficulty 4 of 5 · paper: sections 3.1, 3.2.3 and 3.4, figure 1
 #
 # ## Only one rule
 #
-# You have derived every part of the model and checked each one alone. Now we connect them: the encoder reads "stop"
-# into the memory M, and the decoder reads M while it writes "pots". You may expect a long derivation, but we need only
-# one rule. You met it in lesson 04 (the shared matrix E) and in lesson 11 (the residual path):
+# A student has written a Transformer by hand. All shapes are right, the loss falls, and the answers get better. But her
+# encoder has never got more than a part of its gradient, and no curve shows it.
 #
-#     If a value is used in several places, its gradient is the sum of the gradients from all of them.
-#
-# The lit boxes and lines of the map are the places where this happens:
-#
-# * **x, before every sub-layer**, goes into the sub-layer and around it. Two uses, two gradients.
-# * **x, inside self-attention**, becomes q, k and v. Three uses.
-# * **M** becomes the keys and the values of cross-attention, in *every* decoder layer: 12 uses in the paper's model.
-# * **E** embeds the source, embeds the target, and turns the decoder's output into logits. Three uses.
-#
-# [In the explorer: change one number in the row of E for the letter o. How many of the 35 logits move?
-# Guess first.](../minitransformer/explorer/page/index.html#embed=output.z[1,3]&turn=E[3,0])
-#
-# This is also where hand-written backward passes go wrong, because a forgotten use raises no error. The forward pass is
-# right, all shapes are right, and the model even learns.
-#
-# ## Guess first
-#
-# 1. In a decoder of six layers, somebody keeps only the last layer's gradient for M and forgets the other five. Which
-#    parameters get wrong gradients? How wrong is dM: by a few percent, or by half?
-# 2. The paper's base model has 63,082,496 parameters. Lesson 01's test compares one number from a forward pass with one
-#    from backward. They agree to 12 digits. How many digits of a typical gradient can you then trust: 12, 5 or none?
+# Each of her parts is right, as is each of yours, since you have derived and checked them one by one. What she got
+# wrong is how they are connected. We need no long derivation of this, only one rule, which you have met in lesson 04
+# (the matrix E) and in lesson 11 (the residual path): **if a value is used in several places, its gradient is the sum
+# of the gradients from all of them.**
 
 # %% Imports
 from architecture import gradient_sizes
-from lab import ORANGE, ROWS, SOURCE, TARGET_IN, TARGET_OUT, VOCABULARY, begin, error, plt, running_example, show
+from lab import ROWS, SOURCE, TARGET_IN, TARGET_OUT, VOCABULARY, begin, error, plt, running_example, show
+from pictures import canvas, mix, number
 
 import numpy as np
 
+from minitransformer.backend import BackendUnavailableError, to_device, to_host, use_backend
 from minitransformer.example import load_example
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.models import Transformer, named_config
+from minitransformer.plotting import BLUE, GREY, ORANGE
 
 lesson = begin("12_transformer")
 example = running_example()
 
 # %% [markdown]
+# ## Do you remember?
+#
+# 1. (02) The shapes nearly force dW = xᵀ dy. When would a wrong formula fit them, too?
+# 2. (07) Why does a model that peeks at its answers pass a gradient check?
+# 3. (10) Which test finds a LayerNorm that forgets μ and σ on the way back, even where it is only 5 % off?
+#
+# (The answers are at the end.)
+
+# %% [markdown]
+# ## Where values are used more than once
+#
+# * **x, before every sub-layer**, goes into the sub-layer and around it: two uses, two gradients.
+# * **x, inside self-attention**, becomes q, k and v: three uses.
+# * **M** becomes the keys and the values of cross-attention, in *every* decoder layer: 12 uses in the paper's model.
+# * **E** embeds the source, embeds the target, and turns the decoder's output into logits: three uses.
+#
+# ![One vector goes two ways, and two gradients come back and add](../plots/12_transformer_fork.png)
+#
+# This is the first kind, with the numbers of row p→o at the decoder's feed-forward network. Where the ways part, the
+# gradients add, and a forgotten way raises no error.
+#
+# **Your line.** In the running example's cross-attention, backward has found `dk` and `dv`. Keys and values were made
+# from M, by k = M W_k + b_k and v = M W_v + b_v, so what is the gradient of M?
+
+# %%
+dk, dv = (example[f"cross.{name}"].swapaxes(0, 1).reshape(4, 6) for name in ("dk", "dv"))  # heads side by side, (S, C)
+W_k, W_v = example["cross.W_k"], example["cross.W_v"]
+dM = ...  # your line: from dk, dv, W_k and W_v, (S, C)
+lesson.judge("dM", dM)
+
+# %% [markdown]
+# ## Guess first
+#
+# 1. How many of the 35 logits (5 rows of 7) move if you add 0.1 to one number in the row of E for «o»?
+# 2. Of the six gradients that the decoder's layers send to M, the student keeps only that of the last layer. By how
+#    many per cent of its size is her dM wrong?
+# 3. For the 63,082,496 parameters of the paper's base model, lesson 01's test compares one number from a forward pass
+#    with one from backward, and they agree to 12 digits. How many digits of a typical gradient can you then trust: 12,
+#    5 or none?
+#
+# [In the explorer: change one number in the row of E for «o». How many of the 35 logits move?
+# Guess first.](../minitransformer/explorer/page/index.html#embed=output.z[1,3]&turn=E[3,0])
+
+# %%
+guess_logits = ...  # how many of the 35 logits move
+guess_missing = ...  # per cent of the size of dM
+
+# %% [markdown]
 # ## The pieces
 #
-# Here they are again, for one sequence, without a batch axis. You know them, so read quickly. `at` says where a piece
-# is: "0.cross" is the cross-attention of layer 0. Its weights are in the dictionary `params`, and their gradients in
-# `grads`. Each forward returns what its backward needs.
+# Here they are again, for one sequence without a batch axis; read quickly, since you know them. `at` says where a piece
+# is ("0.cross" is the cross-attention of layer 0), and the dictionaries `params` and `grads` hold its weights and their
+# gradients. Each forward returns what its backward needs.
 #
-# Only `attend` deserves a closer look. In cross-attention, the decoder's x asks and M answers: queries come from x,
-# keys and values from M. Its backward returns dx, from the queries, and dM, from the keys and the values.
-# Self-attention is the same function with M = x. Then x has all three uses, and its gradient is dx + dM.
+# Only `attend` deserves a closer look. In cross-attention, the decoder's x asks and M answers, so its backward returns
+# dx, from the queries, and dM, which is your line. Self-attention is the same function with M = x, where x has all
+# three uses and its gradient is dx + dM.
 
 # %%
 H, D, PE = 2, 3, example["PE"]
@@ -139,8 +172,8 @@ def attend_backward(dy, cache, at):  # -> dx, dM
 # %% [markdown]
 # ## The machine
 #
-# The two layers follow the map upwards, and their backward passes follow it downwards. In `Norm(x + Sublayer(x))` the
-# gradient of the sum, `dsum`, goes to x twice: around the sub-layer, and through it.
+# Each backward pass reads its layer from the last line to the first. In `Norm(x + Sublayer(x))` the gradient of the
+# sum, `dsum`, goes to x twice: around the sub-layer, and through it.
 
 
 # %%
@@ -183,8 +216,8 @@ def decoder_layer_backward(dy, cache, at):  # -> the gradient for the layer belo
 
 
 # %% [markdown]
-# Now the whole model. `backward` goes through `forward` from its last line to its first. The encoder has to wait until
-# *all* decoder layers have given their share of dM, and dE is complete only at the very end.
+# In the whole model, the encoder has to wait on the way back until *all* decoder layers have given their share of dM,
+# and dE is complete only at the very end.
 
 
 # %%
@@ -230,7 +263,7 @@ def loss(p, target_out):
 # %% [markdown]
 # ## The running example, from end to end
 #
-# Load its weights and run. The row p→o gives o 70 % and p 30 %, as in lesson 00, and the loss is 0.1108. On the way
+# With the example's weights, row p→o gives «o» 70 % and «p» 30 %, as in lesson 00, and the loss is 0.1108. On the way
 # back, each part computes the numbers that you know from its own lesson.
 
 
@@ -246,9 +279,27 @@ for name, value in example.items():
         params[f"0.{name}"] = value
 params["E"] = example["E"]
 p, cache = forward(source, target_in, layers=1)
+z = cache[2] @ params["E"].T
 L = loss(p, target_out)
 backward(p, target_out, cache)
 show("probabilities p (T, V)", p, ROWS, VOCABULARY, digits=2)
+
+params["E"] = example["E"] + 0.1 * (np.arange(42) == 18).reshape(7, 6)  # one number in the row of «o»
+moved_logits = forward(source, target_in, layers=1)[1][2] @ params["E"].T - z
+params["E"] = example["E"]
+lesson.compare("logits that move, of 35", guess_logits, np.count_nonzero(np.abs(moved_logits) > 1e-9))
+
+# %% [markdown]
+# All 35 move: the column of «o» because E writes there, and the others because E has read «o», from where it reaches
+# every row by way of M.
+#
+# ![The running example's machine, with the size of the gradient on every wire](../plots/12_transformer.png)
+#
+# Blue is the shape of what flows forward, and orange the size of the gradient that flows back. Of the three gradients
+# that add up to dE, the largest comes from the source, by the longest way.
+#
+# To prove it, we move each of the 826 parameters by an imaginary step, one after another (lesson 01), and do it again
+# with random weights and *two* layers, where dM has two shares to add.
 
 
 # %%
@@ -257,25 +308,6 @@ def size(x):
     return float(np.sqrt((x**2).sum()))
 
 
-uses = {  # of E, and the share of dE that comes from each; lookup is a product with one-hot rows (lesson 04)
-    "source": np.eye(7)[source].T @ example["source.de"],
-    "target": np.eye(7)[target_in].T @ example["target.de"],
-    "output": example["output.dz"].T @ example["decoder.norm3.y"],
-}
-sizes = {name: size(value) for name, value in {**example, **uses}.items()}
-lesson.save(gradient_sizes(sizes))
-
-# %% [markdown]
-# ![The running example's machine, with the size of the gradient on every wire](../plots/12_transformer.png)
-#
-# Blue is the shape of what flows forward. Orange is the size of the gradient that flows back. The gradients of the
-# three uses of E add up to dE, and the largest comes from the source, by the longest way.
-#
-# Is it right? Move each of the 826 parameters by an imaginary step, one after another (lesson 01). Then do it again
-# with random weights and *two* layers, where dM has two shares to add.
-
-
-# %%
 def worst_gradient(layers):
     """The largest error of all gradients against the complex step, over the largest gradient."""
     p, cache = forward(source, target_in, layers)
@@ -312,20 +344,22 @@ print("a share of dM from each layer:", [round(size(share), 3) for share in two_
 #
 # For the base model, which we take from the library, one forward pass per parameter is too much. But lesson 01 moved
 # *all* parameters at once. Let θ be all of them in one long vector, g the gradient that backward computes, and u a
-# random direction. If backward is right, then
+# random direction. If backward is right, a single forward pass in complex numbers gives
 #
 #     Im L(θ + ih u) / h = Σ_j u_j ∂L/∂θ_j = Σ_j u_j g_j
-#
-# The left side is one forward pass in complex numbers.
-#
+
 # What does it show if both sides agree? They differ by the sum of the errors g_j − ∂L/∂θ_j, each times its u_j. If the
-# u_j are independent normal numbers, this sum is normal, too. Its standard deviation is the *total error*, the root of
-# the sum of all squared errors. Such a number is rarely near 0: fewer than 1 in 1,000 are within a thousandth of the
-# standard deviation. So if the two sides agree to 1e-12 ‖g‖, a total error above 1e-9 ‖g‖ is very unlikely.
+# u_j are independent normal numbers, this sum is normal, too, and its standard deviation is the *total error*, the root
+# of the sum of all squared errors. Such a number is rarely near 0: fewer than 1 in 1,000 are within a thousandth of the
+# standard deviation. So if the sides agree to 1e-12 ‖g‖, a total error above 1e-9 ‖g‖ is very unlikely.
 #
 # It does *not* follow that each entry is right to 12 digits. A typical entry is ‖g‖ / 8,000 (the root of 63 million),
-# so 1e-9 ‖g‖ is 8e-6 of it, which leaves five digits. (That was guess 2.) An entry that is tiny next to the others may
-# be completely wrong.
+# so 1e-9 ‖g‖ is 8e-6 of it, which leaves five digits (guess 3). An entry that is tiny next to the others may be
+# completely wrong.
+#
+# > **1970.** In a master's thesis in Helsinki, Seppo Linnainmaa followed rounding errors through long computations, and
+# > found that a single pass backwards gives the derivative with respect to every intermediate result. Ten years later
+# > Bert Speelpenning wrote a compiler that derives this pass by itself. In this lesson, you have been the compiler.
 
 # %%
 kind, words = lesson.pick(full=("base", 37000), fast=("tiny", 370))
@@ -373,7 +407,7 @@ lesson.check("all gradients along a random direction, over ‖g‖", abs(slope -
 # %% [markdown]
 # ## The surprise
 #
-# Suppose somebody keeps only the last decoder layer's share of dM and forgets the other five.
+# Now the student's mistake: the last decoder layer's share of dM is kept, and the other five are forgotten.
 
 # %%
 dM = sum(shares)
@@ -381,29 +415,57 @@ parts = [size(share) / size(dM) for share in shares[::-1]]  # the first layer fi
 missing = size(dM - shares[0]) / size(dM)
 missing_encoder = size(right - mistaken) / size(right)
 cosine = np.vdot(mistaken, right) / size(mistaken) / size(right)
-figure, axes = plt.subplots(figsize=(6.4, 2.6))
-axes.barh(np.arange(len(parts)) + 1, parts, color=ORANGE)
-axes.set(title="Each decoder layer's share of dM", xlabel="size of the share / size of dM", ylabel="decoder layer")
-lesson.save(figure, "memory")
 print(f"without the other shares, dM is off by {missing:.0%}, and the encoder's gradient by {missing_encoder:.0%}")
 print(f"cosine of the angle between the encoder's wrong gradient and the right one: {cosine:.2f}")
+lesson.compare("per cent of dM that is missing", guess_missing, 100 * missing)
 
 # %% [markdown]
 # ![Each decoder layer's share of dM](../plots/12_transformer_memory.png)
 #
 # You should see bars that grow from layer 1 to layer 6. In this untrained model each decoder layer hands down about
-# half of the gradient that arrives, and the share that it sends to M shrinks with it. If only the top bar is there, you
-# have made the mistake. Then dM is off by 57 % of its size, and the gradient of the encoder by 64 %. dE is wrong, too.
-# The gradients inside the decoder do not depend on dM, and stay right. (That was guess 1.)
+# half of the gradient that arrives, and the share that it sends to M shrinks with it. The student has only the top bar:
+# her dM is off by 57 % of its size, and the gradient of her encoder by 64 %. Her dE is wrong, too, while the gradients
+# inside the decoder do not depend on dM, and stay right.
 #
-# How would you notice? The angle between the encoder's wrong gradient and the right one has a cosine of 0.77. A small
-# step against the wrong one still goes downhill. The loss falls, the mistake stays, and no curve shows it. Only a
-# gradient check does.
+# How would she notice? The angle between the encoder's wrong gradient and the right one has a cosine of 0.77, so a
+# small step against the wrong one still goes downhill. The loss falls, the mistake stays, and only a gradient check
+# shows it.
 
 # %% [markdown]
 # ## Going deeper
 #
 # You can skip the rest and go on with lesson 13.
+#
+# ### The same step on a GPU
+#
+# Does the machine look different on a GPU? The library writes all its mathematics against one name, `xp`, which is
+# NumPy, or CuPy after `use_backend("cupy")`. Nothing changes in the formulas, forward or backward. What changes is
+# where the arrays live: a model that is made inside the block has its weights on the GPU, `to_device` brings an array
+# there, and `to_host` waits for a result and fetches it. A GPU adds up in another order, so the last digits may differ.
+
+
+# %%
+def one_step(library):
+    """The loss of a small model and all its gradients, computed by "numpy" or "cupy", as arrays of the host."""
+    with use_backend(library):
+        small = Transformer(named_config("tiny", 370), seed=12, dtype=np.float64)
+        z, cache = small.forward(source_ids % 367 + 3, target_ids[:, :-1] % 367 + 3)  # ids come from the host
+        L, loss_cache = cross_entropy(z, to_device(target_ids[:, 1:] % 367 + 3))
+        small.backward(cross_entropy_backward(1.0, loss_cache), cache)
+        return float(L), np.concatenate([to_host(parameter.grad).ravel() for parameter in small.parameters()])
+
+
+loss_numpy, grads_numpy = one_step("numpy")
+try:
+    loss_cupy, grads_cupy = one_step("cupy")
+except BackendUnavailableError:
+    print(f"NumPy: a loss of {loss_numpy:.6f}. CuPy has no GPU here, so there is nothing to compare it with")
+else:
+    print(f"NumPy: a loss of {loss_numpy:.6f}; CuPy on the GPU: {loss_cupy:.6f}")
+    lesson.check("all gradients of the small model, GPU against CPU", error(grads_cupy, grads_numpy), 1e-11)
+
+# %% [markdown]
+# How fast it is, and how to train on a GPU: docs/gpu.md.
 #
 # ### Why gradients of several uses add up
 #
@@ -463,46 +525,14 @@ print(f"a changed last token moves earlier rows by {moved[right_attend]:.2g}; sw
 # With all biases, an attention has 4 (C² + C) parameters, a feed-forward network 2 C F + F + C, and a norm 2 C. An
 # encoder layer has one attention and two norms, a decoder layer two and three. For the base model these are six times
 # 3,152,384 and six times 4,204,032: 18.9 million in the encoder and 25.2 million in the decoder. With 37,000 rows of E
-# the total is 63,082,496, where the paper's Table 3 prints 65 million. Ten of the eleven rows of that table agree with
-# a vocabulary of 40,932 to 41,160 tokens. The text says "about 37000", and the big model's row fits neither number. So
-# a program is not proven right because it prints exactly 65 million.
-
-
-# %%
-def count(V, layers=6, C=512, F=2048, heads=8, d_k=64):
-    """Parameters of a row of Table 3, where only d_k of queries and keys may differ from C / heads."""
-    attention = 2 * (C + 1) * heads * d_k + 2 * (C + 1) * C
-    feed_forward = 2 * C * F + F + C
-    return V * C + layers * (3 * attention + 2 * feed_forward + 5 * 2 * C)
-
-
-TABLE = {  # millions of parameters as printed: what differs from base
-    "base": (65, {}),
-    "(B) d_k = 16": (58, {"d_k": 16}),
-    "(B) d_k = 32": (60, {"d_k": 32}),
-    "(C) 2 layers": (36, {"layers": 2}),
-    "(C) 4 layers": (50, {"layers": 4}),
-    "(C) 8 layers": (80, {"layers": 8}),
-    "(C) d_model = 256": (28, {"C": 256, "d_k": 32}),
-    "(C) d_model = 1024": (168, {"C": 1024, "d_k": 128}),
-    "(C) d_ff = 1024": (53, {"F": 1024}),
-    "(C) d_ff = 4096": (90, {"F": 4096}),
-    "big": (213, {"C": 1024, "F": 4096, "heads": 16}),
-}
-fits = {}  # the smallest and the largest vocabulary with which a row rounds to the printed number
-for row, (millions, what) in TABLE.items():
-    edges = [((millions + half) * 1e6 - count(0, **what)) / what.get("C", 512) for half in (-0.5, 0.5)]
-    fits[row] = int(np.ceil(edges[0])), int(np.floor(edges[1]))
-    print(f"{row:<20} {millions:4d} M   vocabulary {fits[row][0]:,} to {fits[row][1]:,}")
-
-# %% [markdown]
+# the total is 63,082,496. The paper prints 65 million, which fits no vocabulary near the 37,000 of its text (see
+# docs/paper.md), so a program is not proven right because it prints exactly that.
+#
 # ### In the wild
 #
-# * The Annotated Transformer shows the paper's figure, which is post-norm, and its code is pre-norm.
-# * PyTorch's `nn.Transformer` has no embeddings, no positions and no output matrix. It adds a layer norm after each
-#   stack, which the paper does not have.
-# * A framework with autograd adds up dM and dE by itself. It cannot know that two matrices were meant to be one. If a
-#   model loses the tie when it is copied or loaded, there is no error, only 18.9 million more parameters.
+# A framework with autograd adds up dM and dE by itself, but it cannot know that two matrices were meant to be one. If a
+# model loses the tie when it is copied or loaded, there is no error, only 18.9 million more parameters. More finds:
+# docs/in-the-wild.md.
 #
 # ## Exercise
 #
@@ -524,13 +554,75 @@ for row, (millions, what) in TABLE.items():
 # %% [markdown]
 # ## Answers
 #
+# ### Do you remember?
+#
+# 1. When lengths are equal. With as many tokens as inputs, or as many inputs as outputs, a forgotten transpose has the
+#    right shape and wrong numbers.
+# 2. The check compares backward with its own forward. The wrong mask is in both, and they agree.
+# 3. The cosines of dx with the vector of ones and with x̂, which are 0 for a right backward pass at any width.
+#
+# ### Questions
+#
 # 1. (H, 5, 7), one matrix for each head. dM is (7, C).
 # 2. No. It starts with dM, and the last share of dM comes from decoder layer 1, which backward visits last.
 # 3. No. Nobody attends to it, so its weights, its dk and its dv are 0, and so is its row of dM.
 # 4. For example: a mask that lets the decoder see the answer, targets that are not shifted, a learning rate that is far
 #    too large or too small, gradients that are not set to 0 between steps, padding that counts in the loss.
 #
-# The exercise. Second: a tensor is found by halving, so eight forward passes are enough for up to 256 tensors.
+# ### Exercise
+#
+# Second: a tensor is found by halving, so eight forward passes are enough for up to 256 tensors.
 
 # %%
+# the pictures of this lesson
+uses = {  # of E, and the share of dE that comes from each; lookup is a product with one-hot rows (lesson 04)
+    "source": np.eye(7)[source].T @ example["source.de"],
+    "target": np.eye(7)[target_in].T @ example["target.de"],
+    "output": example["output.dz"].T @ example["decoder.norm3.y"],
+}
+sizes = {name: size(value) for name, value in {**example, **uses}.items()}
+lesson.save(gradient_sizes(sizes))
+
+figure, axes = plt.subplots(figsize=(6.4, 2.6))
+axes.barh(np.arange(len(parts)) + 1, parts, color=ORANGE)
+axes.set(title="Each decoder layer's share of dM", xlabel="size of the share / size of dM", ylabel="decoder layer")
+lesson.save(figure, "memory")
+
+# %%
+figure, axes = canvas(8.0, 3.3)
+FORK = {"through": example["decoder.ffn.dx"][1], "around": example["decoder.norm3.dx"][1]}  # what comes back
+
+
+def vector(x, y, values, color, title):
+    """A column of numbers around the middle (x, y), under a title."""
+    for i, value in enumerate(values):
+        fill = mix(color if value > 0 else GREY, 0.5 * abs(value) / np.abs(values).max())
+        low = y + 0.19 * (len(values) / 2 - 1 - i)
+        axes.add_patch(plt.Rectangle((x - 0.28, low), 0.56, 0.19, facecolor=fill, edgecolor="white"))
+        axes.text(x, low + 0.09, number(value, 3), fontsize=8, ha="center", va="center")
+    axes.text(x, y + 0.68, title, fontsize=9, color=color, ha="center", va="center")
+
+
+def arrow(start, end, color):
+    style = {"arrowstyle": "-|>", "color": color, "linewidth": 1.4, "shrinkA": 0, "shrinkB": 0}
+    axes.annotate("", end, start, arrowprops=style)
+
+
+row = example["decoder.ffn.x"][1]
+axes.text(1.8, 3.17, "forward: one vector goes two ways", fontsize=10, color=BLUE, ha="center", va="center")
+axes.text(6.1, 3.17, "backward: two gradients come back and add", fontsize=10, color=ORANGE, ha="center", va="center")
+vector(0.4, 1.45, row, BLUE, "x")
+vector(4.6, 1.45, sum(FORK.values()), ORANGE, "dx")
+axes.text(5.22, 1.45, "+", fontsize=16, color=ORANGE, ha="center", va="center")
+arrow((5.1, 1.45), (4.94, 1.45), ORANGE)
+for (way, gradient), y in zip(FORK.items(), (2.2, 0.65), strict=True):
+    vector(1.8, y, row, BLUE, "x")
+    vector(6.3, y, gradient, ORANGE, "")
+    arrow((0.74, 1.45), (1.46, y), BLUE)
+    arrow((5.96, y), (5.32, 1.5 if y > 1.45 else 1.4), ORANGE)
+    arrow((2.14, y), (2.44, y), BLUE)
+    arrow((6.94, y), (6.64, y), ORANGE)
+    for x in (2.9, 7.4):
+        axes.text(x, y, f"{way} the\nfeed-forward\nnetwork", fontsize=8, ha="center", va="center", color="#222222")
+lesson.save(figure, "fork")
 lesson.finish(globals())

@@ -46,7 +46,7 @@ globalThis.Lessons = (() => {
       "04_embeddings.html#looking-up-is-multiplying": "E",
       "09_positions.html#a-clock-for-positions": "PE",
       "04_embeddings.html#three-gradients-for-one-row": "dE",
-      "12_transformer.html#only-one-rule": "M dM",
+      "12_transformer.html#where-values-are-used-more-than-once": "M dM",
     },
   };
 
