@@ -1,0 +1,415 @@
+# %% [markdown]
+# # Lesson 21: Another map, the same answer
+#
+# [![The Transformer, with its attentions lit](../plots/21_trust_the_map_map.png)](../plots/00_reverse_whole.png)
+#
+# **Can the map be trusted?**
+#
+# 10 min, with a pencil 25, going deeper 6 · runs in 50 s (fast: 30 s) · needs 02, 05, 06, 08, 20 · difficulty 3 of 5 ·
+# paper: Jain and Wallace 2019
+#
+# ## Which «s» was it?
+#
+# Our model has learnt to reverse words of four letters, and it makes nonsense of "stops". Jonas and Aylin have to
+# explain to an auditor why. There are two «s» in the word, so they look at the row that reads «t» and writes «s», row
+# t→s, in head 1 of cross-attention, and each of them has a map of it:
+#
+#     letter        s        t        o        p        s
+#     Jonas     0.513    0.000    0.023    0.238    0.225
+#     Aylin     0.149    0.223    0.054    0.000    0.574
+#
+# Jonas says that the row looks for the first «s», and Aylin says for the last. The auditor puts one map after the other
+# into the model. The head returns the same three numbers each time, up to the last digit, and so does all that comes
+# after it: nothing in the model can tell which map it has. (Neither is the one that it computes. That is a third.)
+
+# %% Imports
+from lab import GREY, begin, error, plt, running_example, show
+
+import numpy as np
+
+from minitransformer.data.tasks import Reverse
+from minitransformer.example import load_example, numbers
+from minitransformer.experiments.adversary import fool, look
+from minitransformer.experiments.knock_out import sharpness
+from minitransformer.experiments.measuring.paired import train_steps
+from minitransformer.experiments.measuring.ranks import spearman
+from minitransformer.experiments.measuring.taps import moved, tapped
+from minitransformer.functional import softmax
+from minitransformer.inspection import Rows, heads, intervene
+from minitransformer.models import Transformer, named_config
+from minitransformer.plotting import COLORS
+from minitransformer.training import CrossEntropyLoss
+from minitransformer.vocabulary import BOS, EOS
+
+lesson = begin("21_trust_the_map")
+example = running_example()
+
+# %% [markdown]
+# ## Do you remember?
+#
+# 1. (06) Each row of ds sums to 0. Why must it?
+# 2. (08) A head has computed its weights p. What does the rest of the model get of them?
+# 3. (20) Which head of layer 1 was missed most, and would its map have told you?
+#
+# (The answers are at the end.)
+#
+# ## What the rest of the model gets
+#
+# The rest of the model gets o = p v, and nothing else of p. So let us look for all other rows of weights that give the
+# same o. Such a row, p + δ, must still sum to 1 and leave each of the D features of o as it is:
+#
+#     Σ_j (p_j + δ_j) = 1           so   Σ_j δ_j = 0               the p_j alone sum to 1
+#     Σ_j (p_j + δ_j) v_jd = o_d    so   Σ_j δ_j v_jd = 0          the p_j alone give o_d
+#
+# The second line stands for D equations, one for each d, so these are D + 1 equations for S unknown numbers, all linear
+# and with 0 on the right. Without any equation, δ can point in S independent directions. Each equation takes away one
+# of them, or none, if it follows from the others, so that at least this many are left:
+#
+#     S − (D + 1) = S − D − 1
+#
+# In these directions the weights can move, and o does not notice. For "stop", our model has S = 4 and D = 3, and there
+# is none: four equations determine four weights. For "stops", with S = 5, there is one.
+#
+# **Your line.** Write all D + 1 equations as one: δ, times a matrix with S rows, is 0. Which matrix? Put the equation
+# of the sum last.
+
+# %%
+word = load_example()
+ids = np.array([word.tokens.index(letter) for letter in "stops"])
+target = {"target_in": np.array([[BOS, *ids[::-1]]]), "target_out": np.array([[*ids[::-1], EOS]])}
+five = numbers(word._replace(source=ids[None], **target))  # all numbers of the model for "stops"
+p, v = five["cross.p"][1], five["cross.v"][1]  # head 1: (6, 5) and (5, 3)
+
+both = ...  # your line: (5, 4), from v (5, 3)
+lesson.judge("both", both)
+
+# %% [markdown]
+# ## The one direction
+#
+# It is [v 1], the values with a column of ones at their side. The rows δ that it takes to 0 are its left null space,
+# and a singular value decomposition gives them all: the rows of the last matrix that belong to singular values of 0.
+#
+# But weights have one more duty, which is no equation: none of them may be negative. So we start at p and walk along δ
+# until the first weight is 0, and then the other way. All that lies between the two ends is a map with the same o.
+
+
+# %% Ours
+def unnoticed(v):
+    """The directions (number, S) in which weights can move without moving o = p v, or their sum."""
+    both = np.column_stack([v, np.ones(len(v))])
+    _, sizes, directions = np.linalg.svd(both.T)
+    return directions[np.sum(sizes > 1e-10 * sizes[0]) :]
+
+
+def slide(p, delta):
+    """From p (S,) along delta (S,), until a weight is 0."""
+    falling = delta < -1e-12
+    return p + np.min(p[falling] / -delta[falling]) * delta
+
+
+(delta,) = unnoticed(v)
+row = p[4]  # row t→s
+ends = [slide(row, sign * delta * np.sign(delta[1])) for sign in (-1, 1)]
+show("three maps of row t→s", np.array([ends[0], row, ends[1]]), ["Jonas", "model", "Aylin"], [*"stops"])
+show("... and what the head returns", np.array([ends[0] @ v, row @ v, ends[1] @ v]), ["Jonas", "model", "Aylin"])
+lesson.check("the same o", max(error(end @ v, row @ v) for end in ends), 1e-14)
+lesson.check("the same sum", max(abs(end.sum() - 1) for end in ends), 1e-14)
+short = np.column_stack([example["cross.v"][1], np.ones(4)])  # for "stop" it is square
+back = np.column_stack([example["cross.o"][1], np.ones(5)]) @ np.linalg.inv(short)  # (T, S)
+lesson.check('for "stop", p follows from o: [o 1] times the inverse', error(back, example["cross.p"][1]), 1e-13)
+
+# %% [markdown]
+# ![All maps of one row](../plots/21_trust_the_map.png)
+#
+# With "stop" there would have been nothing to argue about, because there o determines p: the map is what the model did,
+# and nothing else could have done it. From five letters on, it is one choice among many.
+#
+# ## All heads at once
+#
+# Is that a rare case? We train a model that reverses words of up to 8 letters, with 2 layers and 8 heads of D = 4
+# features. A word of 8 letters and its end are S = 9 keys.
+#
+# **Your number.** In how many directions can a row of cross-attention move, in each head?
+
+# %%
+guess = ...  # directions, for 9 keys and 4 features
+
+
+class Words(Reverse):
+    symbols, max_len, min_len_held_out = "abcdefgh", 8, 8
+
+
+task = Words()
+sizes = {"d_model": 32, "num_heads": 8, "d_ff": 64, "num_layers": 2, "dropout": 0.0}
+model = Transformer(named_config("tiny", len(task.vocabulary), **sizes), seed=1)
+train_steps(model, task, lesson.pick(full=1000, fast=600), seed=1, peak=3e-3)
+test = task.held_out_batch(np.random.default_rng(1), 200)
+
+exact = Transformer(model.config, dtype=np.float64)  # the same weights, with 16 digits
+for mine, given in zip(exact.parameters(), model.parameters(), strict=True):
+    mine.data[...] = given.data
+few = type(test)(*(array[:10] for array in test))
+with tapped(exact, "cross_attention") as taps:  # remembers weights and values
+    before = exact(*few.inputs)
+counts, shares, same, changes = [], [], [], []
+for path, tap in taps.items():
+    other = tap.weights.copy()
+    for place in np.ndindex(other.shape[:3]):  # word, head, row
+        weights, values = tap.weights[place], tap.values[place[:2]]
+        free = unnoticed(values)
+        delta = -free.T @ free[:, weights.argmax()]  # of all directions, the one in which the largest weight falls most
+        other[place] = slide(weights, delta)
+        counts.append(len(free))
+        shares.append(0.5 * np.abs(other[place] - weights).sum())
+        same.append(other[place].argmax() == weights.argmax())
+    changes.append(Rows(path, other))
+with intervene(exact, *changes):
+    after = exact(*few.inputs)
+lesson.compare("directions", guess, np.mean(counts))
+print(f"weight that has moved: {np.mean(shares):.2f} of 1; the same largest weight in {100 * np.mean(same):.0f} of 100")
+lesson.check("logits, with the weights of all heads moved", error(after, before), 1e-11)
+
+# %% [markdown]
+# All 16 heads of both layers look elsewhere, and not one logit has changed. How far the weights can go is another
+# matter, because a direction is of no use if its first step makes a weight negative, and a row that is nearly sure has
+# many weights near 0. On average 0.09 of the weight moves, and in 68 of 100 rows the largest weight stays where it is.
+#
+# ## The objection
+#
+# These maps come from nowhere, you may say, and no query and no key would ever compute them. Wiegreffe and Pinter said
+# so, and asked for more: a model that computes other maps itself, also for words that it has never seen.
+#
+# So we take a copy of the model and train it further, to give the same answers with other maps. Call the weights of the
+# model model_j and those of the copy p_j, both averaged over all heads. The copy's loss has two parts,
+#
+#     L = KL(answers of the model ‖ answers of the copy) + 3 Σ_j model_j p_j        for each row
+#
+# and the second is large where both look at the same place. Its gradient with respect to p_j is 3 model_j, which is
+# added to the dp of lesson 06, the price of a look: looking where the model looks becomes more expensive.
+#
+# **Your number.** Of 100 rows, in how many does the trained copy have its largest weight where the model has it?
+
+# %%
+guess_2 = ...  # of 100 rows, the same largest weight
+copy = fool(model, task, lesson.pick(full=600, fast=300), seed=1)
+mirror = 7 - np.arange(8)  # the letter that row t has to write
+
+
+def study(model):
+    """Right words, of 100; the mean map (B, 8, S); the maps of all heads of cross-attention (heads, B, 8, S)."""
+    p, mean, each = look(model, test)
+    right = (p.argmax(axis=-1) == test.targets).all(axis=1)
+    return 100 * right.mean(), mean[:, :8], each[:, :, :8]
+
+
+(right, mean, _), (right_copy, mean_copy, each_copy) = study(model), study(copy)
+print(f"right words, of 100: model {right:.1f}, copy {right_copy:.1f}")
+equal = (mean.argmax(axis=-1) == mean_copy.argmax(axis=-1)).mean()
+lesson.compare("the same largest weight, of 100 rows", guess_2, 100 * equal)
+lesson.check("right words of the copy, of 100", right_copy, at_least=lesson.pick(full=90, fast=30))
+
+# %% [markdown]
+# ![One word, and three maps of it](../plots/21_trust_the_map_copy.png)
+#
+# On the left, in the map of the model, you should see a line from the last letter to the first, and none in the map of
+# the copy. If the two look alike, the second part of the loss is missing. The copy still gets 98 of 100 words right.
+#
+# > **2019.** In "Attention is not Explanation", Jain and Wallace found, for one text at a time, other weights with the
+# > same answer. Wiegreffe and Pinter replied in the same year with "Attention is not not Explanation": such weights
+# > come from nowhere, and an adversary must be a model. Brunner and others then counted dimensions, as we did.
+#
+# ## The surprise
+#
+# Each row needs one letter, and cross-attention is the only road to it. How can the copy look away from that letter,
+# and write it all the same? We were sure that its encoder carries the letters to other places, as in lesson 20, so that
+# the copy finds them there. That can be tested. Replace one letter of a word, take the memory vector of one single
+# place from the new word, and leave all others: at which place does it change the row that writes the letter?
+
+
+# %%
+def where_it_counts(model, words=50):
+    """For each letter the place whose memory vector, from a word with another letter, changes most -> (8, words)."""
+    source, target = test.source[:words], test.target_in[:words]
+
+    def probabilities(memory):
+        return softmax(model.head.forward(model.decode(target, memory, source)[0])[0])[0]
+
+    memory, found = model.encode(source)[0], []
+    before = probabilities(memory)
+    for j in range(8):
+        other = source.copy()
+        other[:, j] = 3 + (source[:, j] - 2) % 8  # the next letter of the alphabet
+        new, moves = model.encode(other)[0], []
+        for place in range(9):
+            mixed = memory.copy()
+            mixed[:, place] = new[:, place]
+            moves.append(0.5 * np.abs(probabilities(mixed) - before).sum(axis=-1)[:, mirror[j]])
+        found.append(np.argmax(moves, axis=0))
+    return np.array(found)
+
+
+own_place = 100 * (where_it_counts(copy) == np.arange(8)[:, None]).mean()
+on_letter = each_copy[:, :, np.arange(8), mirror].mean(axis=(1, 2))  # (16,) weight of each head on the right letter
+working = np.argsort(-on_letter)[:2]
+cross = [head for head in heads(copy) if "cross" in head.path]
+with intervene(copy, cross[working[0]]):
+    left = 100 * (copy(*test.inputs).argmax(axis=-1) == test.targets).mean()
+print(f"it counts at the letter's own place, of 100: {own_place:.0f}")
+print("weight of each head of the copy on the right letter:", *(f"{weight:.2f}" for weight in on_letter))
+print(f"right letters without the first of the working heads, of 100: {left:.0f}")
+
+# %% [markdown]
+# We were wrong. In 100 of 100 rows it is the letter's own place that counts, for the copy, too, so it has carried
+# nothing anywhere. It has done something simpler: two of its 16 heads still give the right letter 0.47 and 0.43 of
+# their weight, and nearly all others give it nothing. In the mean over 16 heads, the two vanish behind the others,
+# which look at places that do not matter. But take the first of the two away, and of 100 letters only 54 are right.
+#
+# The loss had asked for another mean, so the copy changed the mean, in which two heads of 16 count little. The maps of
+# single heads are many and contradict each other, and which of them counts stands in none of them: it took a replaced
+# vector and a head taken out. **A map shows where a row looks, and only a change shows what it needs.**
+
+# %% [markdown]
+# ## Going deeper
+#
+# You can skip the rest and go on with lesson 22.
+#
+# ### How far the largest weight can fall
+#
+# We walked in one direction until the first weight was 0. From there one can go on, in a direction that leaves that
+# weight alone. The least that the largest weight of a row can become is the solution of a linear program, with a linear
+# aim, linear equations, and bounds. It is found at a corner, where at most D + 1 of the weights are not 0. `moved`, in
+# minitransformer/experiments/measuring/taps.py, finds it and can prove that it is one.
+
+# %%
+first, least, apart = [], [], []
+for tap in taps.values():
+    for place in np.ndindex(4, 8, 9):  # words, heads, rows
+        weights = tap.weights[place]
+        best = moved(weights, tap.values[place[:2]])
+        first.append(weights.max())
+        least.append(best[weights.argmax()])
+        apart.append(0.5 * np.abs(best - weights).sum())
+print(f"largest weight {np.mean(first):.3f}, least it can be {np.mean(least):.3f}, moved {np.mean(apart):.2f} of 1")
+
+# %% [markdown]
+# Four directions out of nine, and still the largest weight can fall only from 0.452 to 0.316 in the mean. The more keys
+# a row has, the freer it is: docs/inside.md has a text model with 64 keys, in which it falls by more than half.
+#
+# ### Which heads are needed?
+#
+# To take out each head and measure the loss is the answer, at the cost of one forward pass for each head. Can one pass
+# do for all? Multiply what a head returns by a scale, which is 1, so that scale · o goes on in the place of o. By the
+# chain rule,
+#
+#     ∂L/∂scale = Σ_t do_t·o_t                        over all rows of the head
+#
+# That is lesson 06 again: do_t·o_t = p·dp, the average price that the row pays. Michel et al. (2019) rank heads by the
+# mean of |∂L/∂scale| over many sequences. It matters where the absolute value is taken. At the end of training, the
+# slope of the mean loss is near 0 for every head that training can reach, the most useful ones included, because a
+# larger W_o would do the same as a larger scale. Single sequences pull up and down.
+
+# %%
+every, ones = heads(model), np.ones((len(test.targets), 1, 1))
+loss_fn = CrossEntropyLoss()
+with intervene(model, *(head._replace(scale=ones) for head in every)) as altered:
+    logits, cache = model.forward(*test.inputs)
+    whole, cache_loss = loss_fn.forward(logits, test.targets)
+    model.backward(loss_fn.backward(1.0, cache_loss), cache)
+slopes = np.array([head.scale.grad[:, 0, 0] for head in altered], float)  # (heads, words)
+model.zero_grad()
+costs = []
+for head in every:
+    with intervene(model, head):
+        costs.append(float(loss_fn.forward(model(*test.inputs), test.targets)[0] - whole))
+ranks = {
+    "sharpness of the map": sharpness(model, test, every),
+    "|slope of the mean loss|": np.abs(slopes.sum(axis=1)),
+    "mean of |slope|, word by word": np.abs(slopes).sum(axis=1),
+}
+for name, values in ranks.items():
+    print(f"{name:30} rank correlation with the cost {spearman(values, costs):5.2f}")
+
+# %% [markdown]
+# Taken word by word, the slope ranks the 48 heads nearly as their cost does, with a rank correlation of 0.90. How sharp
+# a map looks says much less, 0.50, and the slope of the mean loss, 0.43, no more than that. A gradient is no map: it
+# asks what would change, if only for a very small change.
+#
+# ### In the wild
+#
+# * Many papers and tools show the mean over heads as *the* attention of a model. Our copy was trained to fool that
+#   mean, and it took 600 steps.
+# * Our own page on these experiments, docs/inside.md, guesses that such a copy moves letters within the encoder. For
+#   this model, that guess is refuted above.
+# * Brunner et al. (2020) subtract from the weights what lies in the left null space of the values. What is left, they
+#   call effective attention. It may have negative entries, so it is no map to be read as shares.
+#
+# ## Exercise
+#
+# 1. Pencil, 10 minutes. The values of a row are v = (0, 1, 2), with D = 1 and S = 3, and p = (1/4, 1/2, 1/4). Find δ,
+#    both ends of the walk, and the least that the middle weight can become.
+# 2. Keyboard, 20 minutes. The overlap is a mean over heads, so it cannot tell one head with a weight of 0.8 from eight
+#    with 0.1. Square the overlap of each head. What is its gradient, and can the copy still answer?
+#
+# Exercises with a checker: `minitransformer start 21`. In one you count the directions and walk to the end of one; in
+# the other you rank heads by what they cost.
+#
+# ## Questions
+#
+# 1. All values of a head are the same vector. How many directions are there, and what does the map tell then?
+# 2. Any row of positive weights can be reached by some scores. Can any map (T, S) be reached by some q and k?
+# 3. A mask hides all but three keys from a row, in a head with D = 4. Can its map be trusted?
+# 4. Without head A a model loses nothing, and without head B nothing. May you take out both?
+
+# %% [markdown]
+# ## Answers
+#
+# ### Do you remember?
+#
+# 1. The weights of a row always sum to 1, so adding one number to all scores changes nothing. The slope along that
+#    direction, which is the sum of ds, is 0.
+# 2. Only o = p v, through W_o. The weights themselves go nowhere else.
+# 3. The head that looks at the token itself, and its map would not have told: it looks like the dullest of all.
+#
+# ### The questions
+#
+# 1. The D + 1 equations are multiples of one, so S − 1 directions are left. Each map gives the same o, and the map
+#    tells nothing at all.
+# 2. No. The scores q kᵀ have the rank D at most, and the softmax forgets one number for each row. ln p must be, up to
+#    one number for each row, a matrix of rank D. A single row always is.
+# 3. Yes, if the three values and the ones are independent: three keys have three unknown weights, and up to five
+#    equations determine them. The null space counts only keys that the row may see.
+# 4. No. Each may do the other's work. In lesson 20, three induction heads stood in for the fourth.
+#
+# The exercise. First: δ = (1, −2, 1), up to a factor. From p one can go to (1/2, 0, 1/2) and to (0, 1, 0), so the
+# middle weight can become 0. Second: the gradient becomes 2 · 3 model_j times the head's own overlap, so that a head
+# pays more the more it looks. In our trial the copy kept most of its words, and no head kept much of its weight on the
+# right letter.
+
+# %%
+# the pictures of this lesson
+figure, axis = plt.subplots(figsize=(6.4, 3.4))
+shares_of_way = np.linspace(0, 1, 50)
+way = ends[0] + shares_of_way[:, None] * (ends[1] - ends[0])
+at = np.abs(row - ends[0]).sum() / np.abs(ends[1] - ends[0]).sum()
+for j, (name, color) in enumerate(zip(["first «s»", "«t»", "«o»", "«p»", "last «s»"], COLORS, strict=False)):
+    axis.plot(shares_of_way, way[:, j], color=color)
+    axis.annotate(name, (1, way[-1, j]), (6, 0), textcoords="offset points", va="center", color=color)
+axis.axvline(at, color=GREY, linewidth=1)
+axis.annotate("the model's own map", (at, 0.62), (-4, 0), textcoords="offset points", ha="right", color=GREY)
+axis.set(title="Maps of row t→s with the same o", xlabel="way from Jonas's map (0) to Aylin's (1)")
+axis.set(ylabel="attention weight", xlim=(0, 1), ylim=(-0.02, 0.66))
+lesson.save(figure)
+
+figure, axes = plt.subplots(1, 3, figsize=(7.4, 3.1))
+letters = [task.vocabulary[i].strip("<>") for i in test.source[0]]
+layer, number_of_head = divmod(int(working[0]), 8)
+titles = ("model, mean of heads", "copy, mean of heads", f"copy, layer {layer + 1}, head {number_of_head}")
+for axis, weights, title in zip(axes, (mean[0], mean_copy[0], each_copy[working[0], 0]), titles, strict=True):
+    axis.imshow(weights, vmin=0, vmax=0.7)
+    axis.set(title=title, xlabel="source")
+    axis.set_xticks(range(9), letters)
+    axis.set_yticks(range(8), letters[:8][::-1])
+    axis.tick_params(length=0)
+axes[0].set_ylabel("letter to be written")
+lesson.save(figure, "copy")
+lesson.finish(globals())
