@@ -6,7 +6,8 @@ from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Prob
 from minitransformer.exercises.problems import sizes
 from minitransformer.training.optimizers import adam_update
 
-SIZES = sizes("C F step", (3, 4, 1), (2, 5, 37), (4, 3, 2), (1, 1, 5))
+# the first step comes third: in it, a corrected mean and a mean without its factor 1 - beta are the same
+SIZES = sizes("C F step", (3, 4, 2), (2, 5, 37), (4, 3, 1), (1, 1, 5))
 BETA1, BETA2, EPS = 0.9, 0.98, 1e-9
 
 
@@ -22,7 +23,8 @@ def make_adam(rng, given, C, F, step):
     expected = theta.copy(), m1.copy(), m2.copy()
     adam_update(expected[0], g, *expected[1:], lr, (BETA1, BETA2), EPS, step)
     unused = {"where the gradient has always been 0": dict.fromkeys(("theta", "m1", "m2"), size == 0)}
-    ratios = {"1 - beta1": 1 - BETA1, "1 - beta2": 1 - BETA2, "beta1": BETA1, "beta2": BETA2}
+    ratios = {"1 - beta1^step": 1 - BETA1**step, "1 - beta2^step": 1 - BETA2**step}
+    ratios |= {"1 - beta1": 1 - BETA1, "1 - beta2": 1 - BETA2, "beta1": BETA1, "beta2": BETA2}
     return Problem((theta, g, m1, m2, step, lr), expected, ratios=ratios, places=unused)
 
 
@@ -30,6 +32,13 @@ def goes_downhill(outputs, problem):
     """Whether no weight moves in the direction of the mean gradient."""
     theta, m1 = problem.args[0], problem.expected[1]
     return outputs[0].shape != theta.shape or not ((outputs[0] - theta) * m1 > 0).any()
+
+
+def stays_without_gradient(outputs, problem):
+    """Whether a weight stays where it is if its gradient has always been 0. Weight decay would move it."""
+    theta, g, m1 = problem.args[:3]
+    never = (g == 0) & (m1 == 0)
+    return outputs[0].shape != theta.shape or np.array_equal(outputs[0][never], theta[never])
 
 
 def adapt_adam(mine):
@@ -62,6 +71,10 @@ EXERCISE = Exercise(
             sizes=SIZES,
             invariants=(
                 Invariant("m2 is nowhere below 0", lambda outputs, problem: not (outputs[2] < 0).any()),
+                Invariant(
+                    "a weight whose gradient has always been 0 stays where it is (weight decay would move it)",
+                    stays_without_gradient,
+                ),
                 Invariant("no weight moves in the direction of m1, which is uphill", goes_downhill),
             ),
             mistakes=(
@@ -110,6 +123,28 @@ EXERCISE = Exercise(
                     "the corrected means are returned",
                     "The next step corrects the means that it gets. What if they are corrected already?",
                     {"    return": "    m1, m2 = m1_hat, m2_hat\n    return"},
+                ),
+                Mistake(
+                    "the corrected m1 is returned",
+                    "The next step corrects m1 again. What if it is corrected already? And which one did you use for "
+                    "θ?",
+                    {"+ EPS), m1, m2": "+ EPS), m1_hat, m2"},
+                ),
+                Mistake(
+                    "the corrected m2 is returned",
+                    "The next step corrects m2 again. What if it is corrected already? And which one did you use for "
+                    "θ?",
+                    {"+ EPS), m1, m2": "+ EPS), m1, m2_hat"},
+                ),
+                Mistake(
+                    "there is weight decay, of lr times 0.01, as in AdamW",
+                    "Suppose that the gradient of a weight is 0, and has always been. Should the weight move?",
+                    {"return theta -": "return theta * (1 - lr * 0.01) -"},
+                ),
+                Mistake(
+                    "weight decay of 0.01 is added to the gradient",
+                    "Both means are of g alone. Suppose that g is 0, and has always been: what should m1 and m2 be?",
+                    {"    m1 = BETA1": "    g = g + 0.01 * theta\n    m1 = BETA1"},
                 ),
                 Mistake(
                     "the step goes uphill",
