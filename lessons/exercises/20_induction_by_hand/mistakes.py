@@ -5,7 +5,7 @@ import numpy as np
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Problem, Task
 from minitransformer.exercises.problems import NEAR, sizes
 
-SIZES = sizes("letters T period", (8, 13, 7), (5, 8, 4), (6, 7, 5), (2, 3, 2))
+SIZES = sizes("letters T period", (8, 13, 7), (5, 8, 4), (6, 7, 5), (2, 3, 2), (1, 1, 1))
 
 
 def make_word(rng, given, letters, T, period):
@@ -21,7 +21,7 @@ def make_word(rng, given, letters, T, period):
         places = [j for j in range(1, t + 1) if word[j - 1] == word[t]]
         second[t, places] = 1 / len(places)
         says[t, word[places[0]]] = 1.0
-    return Problem((word, letters), (first, second, says), {"judged": np.array(judged)})
+    return Problem((word, letters), (first, second, says), {"judged": np.array(judged, int)})
 
 
 def observe(outputs, problem):
@@ -74,6 +74,11 @@ EXERCISE = Exercise(
                     "layer 1 looks for the token after, which the mask hides",
                     "Which tokens may a row see at all? What does a softmax make of equal scores?",
                     {"k=-1": "k=1"},
+                ),
+                Mistake(
+                    "layer 1 looks two places back",
+                    "Row 5 should look at position 4. Where does yours look?",
+                    {"k=-1": "k=-2"},
                 ),
                 Mistake(
                     "layer 2 finds the same letter, not the place after it",

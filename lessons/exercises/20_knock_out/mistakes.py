@@ -153,7 +153,7 @@ EXERCISE = Exercise(
             function="without_head",
             outputs=(Output("y_zero", "BTC"), Output("y_mean", "BTC")),
             make=make_head,
-            sizes=sizes("B H T D", (2, 3, 5, 4), (3, 2, 1, 2), (1, 4, 3, 1)),
+            sizes=sizes("B H T D", (2, 3, 5, 4), (3, 2, 1, 2), (1, 1, 3, 1)),
             mistakes=HEAD_MISTAKES,
         ),
     ),
