@@ -5,76 +5,89 @@
 #
 # **A token needs two things at once. How do several attentions fit into one, and what do they cost?**
 #
-# 11 min, with a pencil 30, going deeper 7 · runs in 15 s (fast: 12 s) · needs 01, 02, 04, 05, 06, 07 · difficulty 3 of
+# 12 min, with a pencil 35, going deeper 7 · runs in 15 s (fast: 12 s) · needs 01, 02, 04, 05, 06, 07 · difficulty 3 of
 # 5 · paper: section 3.2.2
 #
 # ## One question is not enough
 #
-# Take the t in "stop", and suppose that it needs two letters: the one before it, s, and the one at the mirrored
-# position, o (as far from the end as t is from the beginning). Attention gives it one row of weights, which sum to 1.
-# So it can give one half to each of them, and receives
+# Take the «t» in "stop", and suppose that it needs two letters: «s», the one before it, and «o», the one at the
+# mirrored position, as far from the end as «t» is from the beginning. Attention gives it one row of weights, which sum
+# to 1, so it can give one half to each of them, and receives
 #
-#     1/2 value of s + 1/2 value of o
+#     1/2 value of «s» + 1/2 value of «o»
 #
-# Now swap the two letters in the word. The t receives 1/2 value of o + 1/2 value of s, which is the same. It knows both
-# letters, and cannot tell which was which.
+# Now swap the two letters in the word, and the «t» receives 1/2 value of «o» + 1/2 value of «s», which is the same. It
+# knows both letters, and cannot tell which was which.
 #
-# The paper's answer is to run H attentions side by side, each with queries, keys and values of its own. Each is called
-# a head. Our model has two. In lessons 05 and 06 we looked at head 0 of cross-attention. Here are both:
+# The paper's answer is to run H attentions side by side, called heads, each with queries, keys and values of its own.
+# Our model has two, of which we looked at head 0 in lessons 05 and 06. These are both, in cross-attention:
 #
 # ![The weights of both heads](../plots/08_multi_head_heads.png)
 #
 # Head 0 reverses the word. And head 1? In the first three rows it looks mostly at the last two letters, and in the
-# others it cannot decide. On average over all words of four letters, its first four rows spend 0.78 of their weight on
-# the last two letters. What is that good for? We have no word for it. But switch head 1 off, and of the 340 words of
-# one to four letters the model reverses 139 instead of 332. Without head 0 it reverses 4.
+# others it cannot decide; on average over all words of four letters, its first four rows spend 0.78 of their weight on
+# the last two letters. We have no word for what that is good for. But switch head 1 off, and of the 340 words of one to
+# four letters the model reverses 139 instead of 332. Without head 0 it reverses 4.
 
 # %% Imports
+import itertools
+import time
 from functools import partial
 from lab import BLUE, ROWS, SOURCE, begin, error, plt, running_example
 from pictures import canvas, grid, grids, mix, number
 
 import numpy as np
 
-from minitransformer.example import load_example
+from minitransformer.example import load_example, numbers
 from minitransformer.functional import scaled_dot_product_attention, scaled_dot_product_attention_backward
 from minitransformer.gradcheck import complex_step
+from minitransformer.layers import SelfAttention
 
 lesson = begin("08_multi_head")
 example = running_example()
 
 # %% [markdown]
-# ## Guess first
+# ## Do you remember?
 #
-# 1. Take a layer with C = 512. By which factor does the number of its parameters grow from 1 head to 8?
-# 2. The keys of "stop" are an array (S, C), and the heads want (H, S, D). `k.reshape(H, S, D)` has the right shape, and
-#    NumPy does not complain. Which numbers does head 0 get?
-# 3. The leak test of lesson 07 changes the last token and looks for a change in earlier outputs. Does it notice that
-#    reshape?
+# 1. (02) You delete a column of W in y = x W. What changes in y?
+# 2. (04) A matrix is used in two places of a model. What is its gradient?
+# 3. (07) The leak test passes. What may still be wrong with a model's mask?
 #
+# (The answers are at the end.)
+
+# %% [markdown]
 # ## Small products side by side
 #
-# Each head has small matrices of its own. For the queries of our two heads:
+# Each head has small matrices of its own. Those for the queries of our two heads give
 #
 #     q_0 = x W_q0        q_1 = x W_q1                  W_q0 and W_q1 (C, D), with D = C / H
 #
-# Put the two matrices side by side. Each column of a product needs only that column of the right matrix, so
+# Put the two side by side. Since each column of a product needs only that column of the right matrix,
 #
 #     W_q = [W_q0 | W_q1]                               (C, C)
 #     x W_q = [x W_q0 | x W_q1] = [q_0 | q_1]           (T, C)
 #
-# One product computes the queries of all heads. (Their biases are side by side, too.) For row p→o it gives
+# So one product computes the queries of all heads; for row p→o, with the bias, it gives
 #
 #     (0.714, 0.028, −1.451, −0.984, 0.327, −0.563)
 #
-# The first three are the query of head 0, which you know. The others belong to head 1.
+# The first three are the query of head 0, which you know, and the others belong to head 1.
 #
-# Now the heads need an axis of their own. It must come before the last two, because `@` multiplies those:
+# **Your line.** Now the heads need an axis of their own, before the last two, because `@` multiplies those. Bring the
+# queries of all rows into the shape (H, T, D).
+
+# %%
+q_flat = example["cross.x"] @ example["cross.W_q"] + example["cross.b_q"]  # (T, C) = (5, 6)
+q_heads = ...  # your line: (H, T, D) = (2, 5, 3)
+lesson.judge("q_heads", q_heads)
+
+# %% [markdown]
+# It takes two steps, a reshape that cuts each row into H pieces, and a transpose that brings the pieces of one head
+# together:
 #
 #     (T, C)  reshape →  (T, H, D)  transpose →  (H, T, D)
 #
-# The reshape cuts each row into H pieces. The transpose brings the pieces of one head together. (In code there is one
-# more axis, B, for the sequences of a batch.)
+# In code there is one more axis, B, for the sequences of a batch.
 
 
 # %%
@@ -91,30 +104,31 @@ def merge(x):
 # %% [markdown]
 # ## The reshape that mixes the letters
 #
-# Why not reshape the keys to (H, S, D) at once? The shape would be right. But a reshape does not move a single number.
-# It reads the same numbers in the same order, and only begins new rows elsewhere. The keys of "stop" begin with the six
-# numbers of s, then come the six of t. Head 0 gets the first half of all numbers, and that is s and t, whole:
+# Why not reshape the keys to (H, S, D) at once, since the shape would be right? A reshape does not move a single
+# number: it reads the same numbers in the same order, and only begins new rows elsewhere. The keys of "stop" begin with
+# the six numbers of «s», then come the six of «t». Head 0 gets the first half of all numbers, and that is «s» and «t»,
+# whole:
 #
 # ![The right split, and the reshape without a transpose](../plots/08_multi_head.png)
 #
-# Each head should get a part of the *features*, of all letters. It got all features, of a part of the *letters*. Head 0
-# will never see o and p, and it takes the two halves of s for two letters. (That was guess 2.)
+# **Each head needs a part of the features of all letters, never all features of a part of the letters.** This head 0
+# will never see «o» and «p», and it takes the two halves of «s» for two letters.
 #
 # [In the explorer: change the entry of W_k in row 0 and column 4. Which keys move if the split is right?
 # Guess first.](../minitransformer/explorer/page/index.html#embed=cross.k[1,2,1]&turn=cross.W_k[0,4])
 #
 # ## W_o adds what the heads found
 #
-# Each head returns its answers, o_0 and o_1 (T, D). The paper puts them side by side again and multiplies by W_o. Let
-# W_o0 be the first D rows of W_o, and W_o1 the others. Then
+# Each head returns its answers, o_0 and o_1 (T, D), which the paper puts side by side again and multiplies by W_o. With
+# W_o0, the first D rows of W_o, and W_o1, the others,
 #
 #     y = [o_0 | o_1] W_o = o_0 W_o0 + o_1 W_o1         (T, C)
 #
 # "Concatenate, then multiply" means that each head writes C numbers, and the results are added (and then the bias b_o).
 # To switch head 1 off, we set W_o1 to 0.
 #
-# In the code, attention itself is the library's. It is the same as ours (lesson 06), and it takes the mask of lesson
-# 07. (`split` and `merge` are arguments, because we will try wrong ones.)
+# Attention itself is the library's, which is ours of lessons 06 and 07. (`split` and `merge` are arguments, because we
+# will try wrong ones.)
 
 
 # %%
@@ -131,19 +145,30 @@ def forward(x, M, layer, H, allowed=None, split=split, merge=merge):
 # %% [markdown]
 # ## What it costs
 #
+# **Your guess.** By which factor does the number of parameters of a layer with C = 512 grow from 1 head to 8?
+
+# %%
+guess_factor = ...  # parameters with 8 heads over those with 1
+parameters = {heads: SelfAttention(512, heads, rng=None).num_parameters() for heads in (1, 8)}
+lesson.compare("parameters with 8 heads over those with 1", guess_factor, parameters[8] / parameters[1])
+
+# %% [markdown]
 # W_q, W_k, W_v and W_o are (C, C) each, with a bias (C) each. That makes 4 C² + 4 C parameters, and there is no H in
-# it. With C = 512 it is 1,050,624, for 1 head and for 8. (That was guess 1.) Now count multiplications, for T queries
-# and S keys:
+# it: with C = 512 it is 1,050,624, for 1 head and for 8. Now count multiplications, for T queries and S keys:
 #
 #     W_q and W_o       T C² each                       W_k and W_v       S C² each
 #     s of all heads    H · T S D = T S C               o of all heads    H · T S D = T S C
 #
-# Again no H. More heads are thinner heads. Only the number of attention weights grows: there are H T S of them, to
-# compute and to remember.
+# Again there is no H, because more heads are thinner heads. Only the number of attention weights grows: there are H T S
+# of them, to compute and to remember.
+#
+# > **2019.** Voita, Talbot, Moiseev, Sennrich and Titov cut 38 of the 48 heads off a translator's encoder, and lost no
+# > more than 0.15 BLEU. Those that stayed had a job with a name: to look at the neighbour, at the verb's object, or at
+# > rare words.
 #
 # ## Backward: every number goes home
 #
-# Split and merge only move numbers around. So each gradient goes back to the place where its number came from: the
+# Split and merge only move numbers around, so each gradient goes back to the place where its number came from. The
 # backward pass of merge is split, and that of split is merge. In between, each head does what lesson 06 says.
 #
 #     do = split(dy W_oᵀ)
@@ -170,8 +195,7 @@ def backward(dy, x, M, layer, H, cache, split=split, merge=merge):
 
 
 # %% [markdown]
-# Is it right? We compare it with a loop over small matrices, as the paper writes it, with the complex step, and with
-# the library.
+# We compare it with a loop over small matrices, as the paper writes it, with the complex step, and with the library.
 
 
 # %%
@@ -216,17 +240,17 @@ lesson.check("y of our model, against the library's layer", error(y_cross, libra
 # %% [markdown]
 # ## Two heads by hand
 #
-# Back to the t that needs two letters. Let us set the matrices of two heads by hand, without any training. A token of
-# "stop" gets C = 8 features: four for its letter and four for its position, each time a single 1 and three zeros.
-# (Lesson 09 has better positions.) Each head has D = 4:
+# For the «t» that needs two letters, let us set the matrices of two heads by hand. A token of "stop" gets C = 8
+# features, four for its letter and four for its position, each time a single 1 and three zeros. Each head has D = 4 of
+# its own:
 #
 #     keys of both heads      the position of the token
 #     values of both heads    the letter of the token
 #     queries of head 0       20 at the position before mine
 #     queries of head 1       20 at the mirrored position
 #
-# Where the positions match, the score is 20/√D = 10; elsewhere it is 0. So the match gets the weight
-# exp(10) / (exp(10) + 3) = 0.99986. W_o is the identity: head 0 writes the first four features, head 1 the last four.
+# Where the positions match, the score is 20/√D = 10, and elsewhere it is 0, so the match gets the weight exp(10) /
+# (exp(10) + 3) = 0.99986. W_o is the identity: head 0 writes the first four features, head 1 the last four.
 
 # %%
 word = np.hstack([np.eye(4), np.eye(4)])[None]  # (1, 4, 8): row t has letter t and position t
@@ -245,19 +269,23 @@ for head, part in enumerate(np.split(y_hand[0], 2, axis=-1)):
     print(f"head {head} reads", "".join(letters))
 
 # %% [markdown]
-# Head 0 reads "?sto" and head 1 "pots". (The "?" is position 0. Nobody stands before it, its query is 0, and it gets
-# one quarter of each letter. A softmax cannot say "nothing".) Now the t holds an s and an o in different features, and
-# knows which is which.
+# Head 0 reads "?sto" and head 1 "pots". (The "?" is position 0, before which nobody stands, so its query is 0, and it
+# gets one quarter of each letter: a softmax cannot say "nothing".) Now the «t» holds an «s» and an «o» in different
+# features, and knows which is which.
 #
 # ## Which test notices?
 #
-# How would you find the reshape without a transpose in your own code? We try three tests, on the right layer and on
-# one in which split and merge are bare reshapes:
+# How would you find the bare reshapes in your own code? We try three tests on them, and on the right layer:
 #
-# * gradient: the backward pass against the complex step.
-# * leak: with a causal mask, change the last token. No earlier output may change.
-# * permutation: shuffle the tokens, without a mask. The outputs must be the same, in the new order, because each query
-#   adds up the same terms.
+# * gradient: the backward pass is compared with the complex step.
+# * leak: with a causal mask, the last token changes, and no earlier output may change.
+# * permutation: the tokens are shuffled, without a mask. The outputs must be the same, in the new order, because each
+#   query adds up the same terms.
+#
+# **Your guess.** How many of the three notice the bare reshapes?
+
+# %%
+guess_tests = ...  # of the three
 
 
 # %%
@@ -297,6 +325,7 @@ found = {"right": three_tests(split, merge), "bare": three_tests(bare_split, bar
 print("        gradient       leak  permutation")
 for name, values in found.items():
     print(f"{name:5}", *(f"{value:10.1e}" for value in values))
+lesson.compare("tests that notice the bare reshapes", guess_tests, sum(value > 1e-9 for value in found["bare"]))
 
 
 # %% [markdown]
@@ -305,20 +334,21 @@ for name, values in found.items():
 # Above are the weights of the two heads made by hand. Below is the self-attention of our model's encoder: how far the
 # output of each row moves when we move the letter of each column. You should see a line below the diagonal, a line that
 # runs the other way, a full square, and two squares of 2 × 2 with exact zeros elsewhere. If the last picture is full,
-# your wrong split still has its transpose. If the third has zeros, your right split has none.
+# your wrong split still has its transpose; if the third has zeros, your right split has none.
 #
 # ## The surprise
 #
-# With bare reshapes, the gradient test passes: the backward pass is right, for the wrong function. The leak test
-# passes, too. (That was guess 3.) We had expected a layer that mixes up letters to leak.
+# With bare reshapes, the gradient test passes, because the backward pass is right, for the wrong function. The leak
+# test passes, too, although we had expected a layer that mixes up letters to leak.
 #
 # To see why it does not, go down the rows of a head: the pieces never go back to an earlier letter. The causal mask
-# lets a row see itself and the rows above it, and those hold pieces of the same letter or of earlier ones. So nothing
-# comes from the future. What is lost is the past: "op" never hears of "st". No leak test asks for that. Only the
+# lets a row see itself and the rows above it, and those hold pieces of the same letter or of earlier ones, so nothing
+# comes from the future. What is lost is the past: "op" never hears of "st". No leak test asks for that, and only the
 # permutation test notices.
 #
-# If only one of the two is a bare reshape, pieces land on other letters, and the leak test notices. But somebody who
-# forgets one transpose may well forget both. So keep all three tests. Each is blind to something that another one sees.
+# If only one of the two is a bare reshape, pieces land on other letters, and the leak test notices. But a colleague who
+# forgets one transpose may well forget both. So keep all three tests, since each is blind to something that another one
+# sees.
 
 # %% [markdown]
 # ## Going deeper
@@ -331,11 +361,6 @@ for name, values in found.items():
 
 
 # %%
-import itertools
-
-from minitransformer.example import numbers
-
-
 def words_right(head_off=None):
     """How many of the 340 words of one to four letters our model reverses, if one of its heads writes only zeros."""
     right = 0
@@ -354,23 +379,21 @@ print("words that are reversed right, of 340, with", right)
 
 # %% [markdown]
 # "Each head learns one relation that can be named" is true of head 0, at best. Head 1 does our row p→o no good: without
-# it, the o gets 0.95 instead of 0.70. And yet it makes the difference between 139 and 332 words. A look at one word
+# it, the «o» gets 0.95 instead of 0.70. And yet it makes the difference between 139 and 332 words. A look at one word
 # says little about what a head is for.
 #
 # ### Where a bare reshape puts each number
 #
-# Count the rows of all heads as one list. Row i of the list has the numbers iD to iD + D − 1 of the array, and token t
-# has the numbers tC to tC + C − 1, with C = H D. So row i is piece i mod H of token ⌊i/H⌋, which never falls as i
-# grows. Head 0 has the rows 0 to T − 1, so the tokens 0 to about T/H.
+# Count the rows of all heads as one list. Row i of the list has the numbers iD to iD + D − 1 of the array, and the
+# token in place t has the numbers tC to tC + C − 1, with C = H D. So row i is piece i mod H of token ⌊i/H⌋, which never
+# falls as i grows. Head 0 has the rows 0 to T − 1, so the tokens 0 to about T/H.
 #
 # ### The clock and the memory
 #
-# "Many heads cost nothing" is true of parameters and multiplications. Let us look at the clock, with a batch of 4, T =
-# 128 and C = 256 in float32. Each time is the best of several.
+# "Many heads cost nothing" is true of parameters and multiplications. Let us look at the clock, in float32, with a
+# batch of 4, T = 128 and C = 256. Each time is the best of several.
 
 # %%
-import time
-
 sizes = {"x": (4, 128, 256), **{name: (256, 256) if name[0] == "W" else 256 for name in NAMES}}
 big = {name: rng.standard_normal(size).astype("float32") / 16 for name, size in sizes.items()}
 seconds = dict.fromkeys((1, 2, 4, 8, 16, 32), np.inf)
@@ -384,28 +407,23 @@ for heads, best in seconds.items():
     print(f"{heads:3} heads: {4 * heads * 128 * 128:10,} weights to compute and remember, {1e3 * best:6.1f} ms")
 
 # %% [markdown]
-# You should see times that hardly change for a few heads, and then grow. There are H times as many exponentials, and a
-# processor multiplies thin matrices less well than thick ones.
+# The times should hardly change for a few heads, and then grow. There are H times as many exponentials, and a processor
+# multiplies thin matrices less well than thick ones.
 #
 # ### A copied line
 #
-# Three lines look alike: q, k, v. Somebody copies one, forgets to edit it, and makes the values with W_k. The layer
-# runs, and its gradients are right for what it computes. But W_v never changes, because no gradient reaches it. So ask
+# Three lines look alike: q, k, v. A colleague copies one, forgets to edit it, and makes the values with W_k. The layer
+# runs, and its gradients are right for what it computes, but W_v never changes, because no gradient reaches it. So ask
 # of every new model, after one backward pass, whether each parameter has a gradient that is not 0. The honest exception
 # is b_k (lesson 06). In the layer with the copied line even b_k has a gradient, because there it is also the bias of
 # the values.
 #
 # ### In the wild
 #
-# * PyTorch's `nn.MultiheadAttention` keeps W_q, W_k and W_v in one `in_proj_weight` (3C, C), transposed. GPT-2 has them
-#   in one `c_attn` (C, 3C). A loader that mixes up their order fits all shapes.
-# * `nn.MultiheadAttention` returns the weights averaged over the heads, unless you set `average_attn_weights`. The
-#   average of a shift and a reversal is neither.
-# * T5 does not tie D to C/H: its largest model has C = 1024 and 128 heads with D = 128. There the parameters do grow
-#   with H. LLaMA 2 70B and Mistral 7B share each head of keys and values among several heads of queries, to save memory
-#   in decoding.
-# * In the paper's Table 3, rows (A), one head is 0.9 BLEU (a score for translations) worse than the best, and 32 heads
-#   are worse than 8, too. With D = 16, a score is a sum of only 16 products.
+# `nn.MultiheadAttention` of PyTorch returns the weights averaged over the heads, unless you set `average_attn_weights`,
+# and the average of a shift and a reversal is neither. In the paper's Table 3, rows (A), one head is 0.9 BLEU (a score
+# for translations) worse than the best, and 32 heads are worse than 8, too: with D = 16, a score is a sum of only 16
+# products. More finds: docs/in-the-wild.md.
 #
 # ## Exercise
 #
@@ -425,18 +443,28 @@ for heads, best in seconds.items():
 # %% [markdown]
 # ## Answers
 #
+# ### Do you remember?
+#
+# 1. Only that column of y is gone. Each column of a product needs its own column of W, and no other.
+# 2. The sum of the gradients of both places, because a change of the matrix acts in both.
+# 3. It may hide too much. The test looks for the future in what a row sees, and does not ask for the past.
+#
+# ### To the questions
+#
 # 1. A reshape needs the same number of entries, H T D = T C, and nothing else. All lines after it get what they expect.
-# 2. 4 · 512² + 4 · 512 = 1,050,624, as for any H. With D = 64 and H = 16 it is 2,100,736: W_q, W_k and W_v are
-#    (512, 1024) with biases of 1024, and W_o is (1024, 512) with a bias of 512.
+# 2. 4 · 512² + 4 · 512 = 1,050,624, as for any H. With D = 64 and H = 16 it is 2,100,736: W_q, W_k and W_v are (512,
+#    1024) with biases of 1024, and W_o is (1024, 512) with a bias of 512.
 # 3. Merge is a permutation of entries. The backward pass of a linear map is its transpose, and the transpose of a
 #    permutation is its inverse.
 # 4. A line that should use W_v and does not. The gradient check cannot see it: 0 is the right gradient of a parameter
 #    that nobody uses.
 #
-# The exercise. First: D stays 4, W_q, W_k and W_v get 12 columns, and the new queries are 20 at the position after
-# mine, `np.eye(4, k=1)`. W_o is the identity of 12. Second: at most D, because the product passes through D features.
-# In the base model a head reads at most 64 of the 512 dimensions, and writes into at most 64. It takes all heads to
-# move everything.
+# ### To the exercise
+#
+# First: D stays 4, W_q, W_k and W_v get 12 columns, and the new queries are 20 at the position after mine,
+# `np.eye(4, k=1)`. W_o is the identity of 12. Second: at most D, because the product passes through D features. In the
+# base model a head reads at most 64 of the 512 dimensions, and writes into at most 64. It takes all heads to move
+# everything.
 
 
 # %%

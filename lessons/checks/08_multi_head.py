@@ -8,6 +8,24 @@ from minitransformer.example import load_example, numbers
 from minitransformer.gradcheck import complex_step
 from minitransformer.layers import CrossAttention, SelfAttention
 
+HANDS = {
+    "q_heads": (
+        lambda run: run.q_flat.reshape(5, 2, 3).transpose(1, 0, 2),
+        {
+            "a bare reshape moves no number: head 0 has got all features of the first rows": lambda run: (
+                run.q_flat.reshape(2, 5, 3)
+            ),
+            "the rows are cut into heads, and the pieces of one head not yet brought together": lambda run: (
+                run.q_flat.reshape(5, 2, 3)
+            ),
+            "head 0 has got every second feature, not the first three": lambda run: run.q_flat.reshape(
+                5, 3, 2
+            ).transpose(2, 0, 1),
+            "the heads have changed places": lambda run: run.q_flat.reshape(5, 2, 3).transpose(1, 0, 2)[::-1],
+        },
+    ),
+}
+
 
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
@@ -70,7 +88,7 @@ def quote_the_heads(lesson, run):
     word = load_example()
     before = numbers(word)["output.p"][1, 3]
     word.model.decoder.layers[0].cross_attention.sublayer.output.W.data[3:] = 0
-    lesson.quote("the o gets 0.95 instead of 0.70", numbers(word)["output.p"][1, 3], before)
+    lesson.quote("the «o» gets 0.95 instead of 0.70", numbers(word)["output.p"][1, 3], before)
     lesson.claim(
         "each head learns one relation that can be named",
         "half right",
@@ -83,7 +101,7 @@ def quote_the_heads(lesson, run):
 def quote_costs(lesson, run):
     """Parameters, and products."""
     one, eight, sixteen = (SelfAttention(512, heads, rng=None).num_parameters() for heads in (1, 8, 16))
-    lesson.quote("With C = 512 it is 1,050,624, for 1 head and for 8", 512, one, 1, eight and 8)
+    lesson.quote("with C = 512 it is 1,050,624, for 1 head and for 8", 512, one, 1, eight and 8)
     lesson.check("parameters with 8 heads, less those with 1", abs(eight - one), 0)
     lesson.quote("4 · 512² + 4 · 512 = 1,050,624", 4, 512, 4, 512, sixteen)
     lesson.quote("With D = 64 and H = 16 it is 2,100,736", 64, 16, 4 * 512 * 1024 + 3 * 1024 + 512)
