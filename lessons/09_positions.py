@@ -509,7 +509,7 @@ for (name, start), curve in losses.items():
     axes[1, 1].semilogy(np.arange(20, steps + 1), smooth, style, color=colors[name], label=label, linewidth=1.2)
 floor = 6.60 / 9  # see the core
 axes[1, 1].axhline(floor, color="black", linestyle=":", label="floor without positions")
-axes[1, 1].set(xlabel="training step", ylabel="loss (nats)", ylim=(5e-4, 4), title="learning to write backwards")
+axes[1, 1].set(xlabel="training step", ylabel="loss (nats)", ylim=(5e-4, 4), title="writing backwards, two starts each")
 axes[1, 1].legend(fontsize=7, ncols=2, loc="lower left")
 lesson.save(figure)
 lesson.finish(globals())

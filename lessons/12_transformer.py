@@ -71,9 +71,6 @@ lesson.judge("dM", dM)
 # 1. How many of the 35 logits (5 rows of 7) move if you add 0.1 to one number in the row of E for «o»?
 # 2. Of the six gradients that the decoder's layers send to M, the student keeps only that of the last layer. By how
 #    many per cent of its size is her dM wrong?
-# 3. For the 63,082,496 parameters of the paper's base model, lesson 01's test compares one number from a forward pass
-#    with one from backward, and they agree to 12 digits. How many digits of a typical gradient can you then trust: 12,
-#    5 or none?
 #
 # [In the explorer: change one number in the row of E for «o». How many of the 35 logits move?
 # Guess first.](../minitransformer/explorer/page/index.html#embed=output.z[1,3]&turn=E[3,0])
@@ -85,9 +82,9 @@ guess_missing = ...  # per cent of the size of dM
 # %% [markdown]
 # ## The pieces
 #
-# Here they are again, for one sequence without a batch axis; read quickly, since you know them. `at` says where a piece
-# is ("0.cross" is the cross-attention of layer 0), and the dictionaries `params` and `grads` hold its weights and their
-# gradients. Each forward returns what its backward needs.
+# Here they are again, for one sequence without a batch axis; read quickly. `at` says where a piece is ("0.cross" is the
+# cross-attention of layer 0), and the dictionaries `params` and `grads` hold its weights and their gradients. Each
+# forward returns what its backward needs.
 #
 # Only `attend` deserves a closer look. In cross-attention, the decoder's x asks and M answers, so its backward returns
 # dx, from the queries, and dM, which is your line. Self-attention is the same function with M = x, where x has all
@@ -172,8 +169,7 @@ def attend_backward(dy, cache, at):  # -> dx, dM
 # %% [markdown]
 # ## The machine
 #
-# Each backward pass reads its layer from the last line to the first. In `Norm(x + Sublayer(x))` the gradient of the
-# sum, `dsum`, goes to x twice: around the sub-layer, and through it.
+# In `Norm(x + Sublayer(x))` the gradient of the sum, `dsum`, goes to x twice: around the sub-layer, and through it.
 
 
 # %%
@@ -264,7 +260,7 @@ def loss(p, target_out):
 # ## The running example, from end to end
 #
 # With the example's weights, row p→o gives «o» 70 % and «p» 30 %, as in lesson 00, and the loss is 0.1108. On the way
-# back, each part computes the numbers that you know from its own lesson.
+# back, each part computes the numbers of its own lesson.
 
 
 # %%
@@ -290,13 +286,11 @@ params["E"] = example["E"]
 lesson.compare("logits that move, of 35", guess_logits, np.count_nonzero(np.abs(moved_logits) > 1e-9))
 
 # %% [markdown]
-# All 35 move: the column of «o» because E writes there, and the others because E has read «o», from where it reaches
-# every row by way of M.
+# All 35 move, because E has also read «o», whose vector reaches every row by way of M.
 #
 # ![The running example's machine, with the size of the gradient on every wire](../plots/12_transformer.png)
 #
-# Blue is the shape of what flows forward, and orange the size of the gradient that flows back. Of the three gradients
-# that add up to dE, the largest comes from the source, by the longest way.
+# Of the three gradients that add up to dE, the largest comes from the source, by the longest way.
 #
 # To prove it, we move each of the 826 parameters by an imaginary step, one after another (lesson 01), and do it again
 # with random weights and *two* layers, where dM has two shares to add.
@@ -337,14 +331,13 @@ for name, value in trained.items():
         params[name.replace("0.", f"{layer}.")] = around + 0.5 * rng.standard_normal(value.shape)
 worst, two_shares = worst_gradient(layers=2)
 lesson.check("all gradients of two layers with random weights", worst, 1e-12)
-print("a share of dM from each layer:", [round(size(share), 3) for share in two_shares])
 
 # %% [markdown]
 # ## 63 million gradients in one number
 #
-# For the base model, which we take from the library, one forward pass per parameter is too much. But lesson 01 moved
-# *all* parameters at once. Let θ be all of them in one long vector, g the gradient that backward computes, and u a
-# random direction. If backward is right, a single forward pass in complex numbers gives
+# For the paper's base model, which we take from the library, one forward pass for each of its 63,082,496 parameters is
+# too much. But lesson 01 moved *all* of them at once. Let θ be the parameters in one long vector, g the gradient that
+# backward computes, and u a random direction. If backward is right, a single forward pass in complex numbers gives
 #
 #     Im L(θ + ih u) / h = Σ_j u_j ∂L/∂θ_j = Σ_j u_j g_j
 
@@ -354,8 +347,7 @@ print("a share of dM from each layer:", [round(size(share), 3) for share in two_
 # standard deviation. So if the sides agree to 1e-12 ‖g‖, a total error above 1e-9 ‖g‖ is very unlikely.
 #
 # It does *not* follow that each entry is right to 12 digits. A typical entry is ‖g‖ / 8,000 (the root of 63 million),
-# so 1e-9 ‖g‖ is 8e-6 of it, which leaves five digits (guess 3). An entry that is tiny next to the others may be
-# completely wrong.
+# so 1e-9 ‖g‖ is 8e-6 of it, which leaves five digits. An entry that is tiny next to the others may be completely wrong.
 #
 # > **1970.** In a master's thesis in Helsinki, Seppo Linnainmaa followed rounding errors through long computations, and
 # > found that a single pass backwards gives the derivative with respect to every intermediate result. Ten years later

@@ -35,7 +35,7 @@ def verify(lesson, run):
     lesson.quote("the loss is 0.1108", run.L)
     lesson.quote("we move each of the 826 parameters", sum(value.size for value in run.trained.values()))
     entries = run.model.num_parameters()
-    lesson.quote("For the 63,082,496 parameters of the paper's base model", entries, full_only=True)
+    lesson.quote("one forward pass for each of its 63,082,496 parameters", entries, full_only=True)
     lesson.quote("A typical entry is ‖g‖ / 8,000", entries**0.5, within=0.01, full_only=True)
     lesson.quote("so 1e-9 ‖g‖ is 8e-6 of it", 1e-9, 8000 * 1e-9)
     lesson.check("chance that a normal number is below 0.001 of its deviation", math.erf(0.001 / math.sqrt(2)), 0.001)
