@@ -16,8 +16,8 @@
 # had nothing to report: each of them was the right gradient of the wrong program. But go backwards with a pencil, look
 # for the line that gives `v_proj` its gradient, and you find none. ([One sitting](one_sitting.py) tells the story.)
 #
-# For thirty years whoever invented a network derived its gradients on paper. Now libraries record the forward pass and
-# run it backwards by themselves, and what a derivation used to show goes unseen: which numbers never learn, where a
+# For some thirty years whoever invented a network derived its gradients on paper. Now libraries record the forward pass
+# and run it backwards by themselves, and what a derivation used to show goes unseen: which numbers never learn, where a
 # gradient dies, which terms cancel. That is why you will do it once. **A backward pass is a second reading of the
 # program, in which every number has to say how it reaches the loss.**
 #
@@ -82,7 +82,7 @@ guess_13 = ...  # in per cent, the words of 13 letters that come out right
 # %% [markdown]
 # ## See it learn
 #
-# A model writes one token at a time. It reads the source, which is your word, and what it has written so far, beginning
+# A model writes one token at a time: it reads the source, which is your word, and what it has written so far, beginning
 # with `bos`, and gives each of the V tokens a number, called a logit. We append the token with the largest logit and
 # let it read again (the long arrow on the right of the map), until it writes `eos`, the end. The third special token,
 # `pad`, fills up short words in a batch.
@@ -158,7 +158,7 @@ lesson.save(figure)
 #
 # Each small square is a table of weights, from the box "cross-attention" of the map. A row belongs to a letter that has
 # to be written, and shows how much the model looks at each letter of your word, from 0 (white) to 1 (the darkest blue).
-# On the left the square is pale. Then its upper right corner turns dark: to write the first letter, look at the last
+# On the left the square is pale, until its upper right corner turns dark: to write the first letter, look at the last
 # one. In the end a line goes from there to the lower left, and *this line is the rule.* (From the upper left to the
 # lower right it would be the rule of copying, and with `--fast` it stays short.) The curve below is the loss.
 
@@ -167,7 +167,7 @@ lesson.save(figure)
 #
 # Nobody can look at so many numbers. So a second model, with 826, goes with us through the whole course. It knows the
 # letters «o», «p», «s» and «t», and in every lesson it reads "stop" and writes "pots" with the same numbers. We stopped
-# its training early, on purpose. It reverses 332 of the 340 words of one to four such letters, but it is not sure of
+# its training early, on purpose: it reverses 332 of the 340 words of one to four such letters, but it is not sure of
 # itself. Here are its probabilities, one row for each token that it writes:
 
 # %%
@@ -188,7 +188,7 @@ lesson.save(figure, "example")
 # letter an «o», or another «p»? You will follow this row through every box of the map and find out where its doubt
 # comes from.
 #
-# [In the explorer: raise the logit of p to 6. What is left for o?
+# [In the explorer: raise the logit of «p» to 6. What is left for «o»?
 # Guess first.](../minitransformer/explorer/page/index.html#embed=output.p[1,3]&turn=output.z[1,4])
 #
 # ## What does doubt cost?

@@ -83,7 +83,7 @@ print(f"L = {loss(z):.6f}")
 #
 #     dz_o = 1 · 1/5 · (−1/p_o) · p_o (1 − p_o) = −(1 − p_o)/5 = −0.0605
 #
-# [In the explorer: at which logit of o has dz_o shrunk to half?
+# [In the explorer: at which logit of «o» has dz_o shrunk to half?
 # Guess first.](../minitransformer/explorer/page/index.html#embed=output.dz[1,3]&turn=output.z[1,3])
 #
 # ![The path from z_o to L, with its numbers](../plots/01_derivatives_graph.png)
@@ -161,8 +161,8 @@ lesson.judge("slope", slope)
 # small as 1e-30. **Step to the side, into the imaginary direction, and nothing is subtracted, so no digit is lost.**
 #
 # > **1967.** Newton and Leibniz let h go to 0 on paper, which no computer can. James Lyness and Cleve Moler showed how
-# > to differentiate numerically by way of complex numbers. Hardly anyone took notice until William Squire and George
-# > Trapp, in 1998, reduced the idea to the one line above, in a note of three pages.
+# > to differentiate numerically by way of complex numbers. It became widely known when William Squire and George Trapp
+# > reduced the idea, in 1998, to the one line above, in a note of three pages.
 
 
 # %%

@@ -47,7 +47,7 @@ example = running_example()
 # ## Guess first
 #
 # The network is equation 2 of the paper, max(0, x W_1 + b_1) W_2 + b_2. It works on N tokens, here our T = 5 rows, each
-# on its own. A token comes in as a row of x with C = 6 numbers, its features. There are three steps:
+# on its own. A token comes in as a row of x with C = 6 numbers, its features, and there are three steps:
 #
 #     a = x W_1 + b_1      (N, F)     F = 8 units, each a weighted sum of the features
 #     r = max(0, a)        (N, F)     ReLU: a unit whose sum is negative is off
@@ -174,7 +174,7 @@ gradients = feed_forward_backward(dy, x, a, r, W_1, W_2)
 #
 # > **1986.** David Rumelhart, Geoffrey Hinton and Ronald Williams showed in Nature that units inside a network learn
 # > useful features by themselves, if errors travel back through the weights. Others had found the rule before: Seppo
-# > Linnainmaa in 1970, for rounding errors, and Paul Werbos in 1974. Their units had a smooth slope; ReLU, which
+# > Linnainmaa in 1970, for rounding errors, and Paul Werbos in 1974. Units then had a smooth slope; ReLU, which
 # > Kunihiko Fukushima used in 1969, became usual only after 2010.
 #
 # To act on the blame, subtract 0.3 times its gradient from each of the 110 numbers, and leave the rest of the model as
@@ -207,7 +207,7 @@ lesson.compare("row bos→p after the step of 0.3, in per cent", guess_bos, 100 
 # it, and falls from 95 % to 89 %. A longer step is a warning: at 1.0 our row reaches 96 %, and bos→p is down to 40 %.
 # All rows share the 110 numbers, which is why dW sums over the tokens, and why steps are small.
 #
-# Does this prove our gradients right? The end of this lesson shows how little a falling loss proves.
+# Does this prove our gradients right? The end of the lesson shows how little a falling loss proves.
 #
 # ## The shapes nearly know it
 #
@@ -254,7 +254,7 @@ lesson.check("dx equal to the library's", error(found["x"], layer.backward(upstr
 #
 # For the third guess we train a small Transformer with C = 32 to reverse words of up to six letters «o», «p», «s» and
 # «t». Four of its matrices are square, all of them in attention. Then we train it again, with a mistake in the backward
-# pass of these four: dW transposed, or dx = dy W. One more run is a control, in which dW = 0, and the four stay as
+# pass of these four: dW transposed, or dx = dy W; one more run is a control, in which dW = 0, and the four stay as
 # random as they began.
 
 # %%
@@ -309,7 +309,7 @@ if not lesson.fast:
 # the words, and 91 % from another start. But its curve falls, smoothly, for 600 steps, and without the blue curve next
 # to it, you would call it a slow learner and try another learning rate.
 #
-# So a falling loss is no evidence that a gradient is right. The complex step is, and it takes a second.
+# So a falling loss is no evidence that a gradient is right. The complex step is, and takes a second.
 
 # %% [markdown]
 # ## Going deeper
@@ -359,8 +359,8 @@ lesson.check("complex step along the direction", error(loss_at(1e-30j).imag / 1e
 # at random weights.
 #
 # In a batch, x is (B, T, C). Count the tokens of all sequences together, N = B T, and all formulas above hold. So db is
-# a sum over two axes, B and T. If you sum over the first one only, db has the shape (T, F), and NumPy broadcasts b − lr
-# db to that shape without a word. (lr is the learning rate, the size of the step.)
+# a sum over two axes, B and T. If you sum over the first one only, db has the shape (T, F), and NumPy broadcasts b −
+# lr db to that shape without a word. (lr is the learning rate, the size of the step.)
 #
 # ### In the wild
 #

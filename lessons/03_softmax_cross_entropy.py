@@ -67,9 +67,9 @@ guess_floor = ...  # the smallest loss, in nats
 # 259.45 / 372.06 = 0.697. If you add the same number to all logits, all exponentials get the same factor, and p stays
 # as it is. So code first subtracts the largest logit, and no exponential overflows.
 #
-# Then charge the model −ln of the probability that it gave to the right token. That is 0 for a probability of 1, and
-# 0.361 in our row, and it grows without bound as the probability goes to 0. The logarithm turns the probability of a
-# word, a product, into a sum, so that each token can be charged alone.
+# Then charge the model −ln of the probability that it gave to the right token, which is 0 for a probability of 1, and
+# 0.361 in our row, and grows without bound as the probability goes to 0. The logarithm turns the probability of a word,
+# a product, into a sum, so that each token can be charged alone.
 #
 # Write p* for the probabilities that the loss wants: 1 for the right token, and 0 for all others. The loss is then the
 # cross-entropy, a mean over the N tokens that count. (Padding does not count.)
@@ -156,7 +156,7 @@ lesson.judge("dz_row", dz_row)
 # tokens divides this by N. In our row «o» gets (0.697 − 1)/5 = −0.061, and «p» gets 0.297/5 = 0.059. So the right logit
 # is pulled up by what it lacks, each wrong one is pushed down by what it took, and the sum is 0 (guess 1).
 #
-# [In the explorer: lower the logit of o as far as the slider goes. How large can its gradient become?
+# [In the explorer: lower the logit of «o» as far as the slider goes. How large can its gradient become?
 # Guess first.](../minitransformer/explorer/page/index.html#embed=output.dz[1,3]&turn=output.z[1,3])
 
 

@@ -108,7 +108,7 @@ lesson.check("lookup = product with one-hot rows", error(one_hot @ E, e), 0.0)
 # `dE[ids] += de` looks like this sum, but NumPy copies the rows dE[ids], adds de, and writes the copy back, so when an
 # id comes twice, the second write overwrites the first. Then «t» gets (1000, 1000), «o» gets (100, 100), and there is
 # no error message. A test with "stop", in which no letter comes twice, passes. But among 25,000 tokens, some as common
-# as "the", it loses 71 % of the gradients (see Going deeper). `np.add.at` adds every row.
+# as "the", it loses 71 % of the gradients (see Going deeper). `np.add.at` adds all.
 
 
 # %%
@@ -176,9 +176,9 @@ for use, part in parts.items():
 # %% [markdown]
 # ![The three parts of dE and their sum](../plots/04_embeddings_parts.png)
 #
-# Nearly all of the gradient of the row of «o» comes from the source: that part has the length 1.64. The output sends
-# 0.30, and the target 0.07 (guess 2). So the row of «o» is not taught where the model hesitates between «o» and «p»,
-# but where the encoder reads the «o». This is one word, late in training; for a fresh model, see Going deeper.
+# Nearly all of the gradient of the row of «o» comes from the source: that part has the length 1.64, while the output
+# sends 0.30, and the target 0.07 (guess 2). So the row of «o» is not taught where the model hesitates between «o» and
+# «p», but where the encoder reads the «o». This is one word, late in training (for a fresh model, see below).
 #
 # ## Checked
 #
@@ -220,7 +220,7 @@ lesson.check("a random matrix that reads and writes: the parts add", error(readi
 # PE is a fixed table that says where in the word a letter is (lesson 09). For the «o» of "stop", the first number of x
 # is √6 · (−0.25) + 0.909 = 0.297. Why √C? The paper does not say. The usual reason has two halves.
 #
-# [In the explorer: raise the first number of the row of o by 0.1. By how much does x grow?
+# [In the explorer: raise the first number of the row of «o» by 0.1. By how much does x grow?
 # Guess first.](../minitransformer/explorer/page/index.html#embed=source.x[2,0]&turn=E[3,0])
 #
 # **The way out wants small numbers.** Before training, let the entries of E be independent, with mean 0. Take y_t as
@@ -277,8 +277,8 @@ if not lesson.fast:
 # %% [markdown]
 # ![Learning to copy, with and without √C](../plots/04_embeddings.png)
 #
-# Orange starts far above the dotted line and ends highest. Blue falls first, and green overtakes it between steps 100
-# and 140.
+# Orange starts far above the dotted line and ends highest, while blue falls first, and green overtakes it between steps
+# 100 and 140.
 #
 # ## The surprise
 #

@@ -38,7 +38,7 @@ def verify(lesson, run):
         for words in (np.array([*itertools.product(range(3, 7), repeat=length)]) for length in range(1, 5))
         for pair in [without_end(words)]
     )
-    lesson.quote("It reverses 332 of the 340 words", right, 4 + 16 + 64 + 256)
+    lesson.quote("it reverses 332 of the 340 words", right, 4 + 16 + 64 + 256)
     attention = run.task.encode("attention")
     lesson.check("attention is held out", is_held_out(attention[None])[0], at_least=1)
     if not lesson.fast:

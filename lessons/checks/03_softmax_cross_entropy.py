@@ -49,7 +49,7 @@ def verify(lesson, run):
     powers = np.exp(z[1])
     lesson.quote("are 0.30, 0.02, 0.00, 259.45, 110.50, 1.75 and 0.04, with the sum 372.06", *powers, powers.sum())
     lesson.quote("259.45 / 372.06 = 0.697", powers[3], powers.sum(), p[1, 3])
-    lesson.quote("That is 0 for a probability of 1, and 0.361 in our row", 0, 1, losses[1])
+    lesson.quote("which is 0 for a probability of 1, and 0.361 in our row", 0, 1, losses[1])
     lesson.quote(
         "The mean is L = 0.1108 nats, and our row alone accounts for 65 % of it", run.L, 20 * losses[1] / run.L
     )

@@ -72,7 +72,7 @@ def lookup_and_output(lesson, run):
     p = np.exp(z[1]) / np.exp(z[1]).sum()
     lesson.quote("lesson 03 makes 70 % and 30 % of this", 3, 100 * p[3], 100 * p[4])
     lesson.quote(
-        "that part has the length 1.64. The output sends 0.30, and the target 0.07",
+        "that part has the length 1.64, while the output sends 0.30, and the target 0.07",
         *(np.linalg.norm(run.parts[use][3]) for use in ("source", "output", "target")),
     )
     lesson.quote("√6 · (−0.25) + 0.909 = 0.297", 6, E[3, 0], example["PE"][2, 0], example["source.x"][2, 0])
