@@ -311,8 +311,9 @@ lesson.save(figure)
 # ![One step and its limit; the sharpness of two runs, and their losses](../plots/24_sharpness.png)
 #
 # From the same weights, both runs grow sharper until they meet their own limit, which is 50 with lr = 0.04 and 25 with
-# lr = 0.08. There they stop: in the last third the sharpness is 50.5 and 24.8. (If yours zigzags for ever, you measure
-# after even numbers of steps only. At the edge the weights jump to and fro between two walls, and one is steeper.)
+# lr = 0.08. There they stop: in the last third the sharpness is 50.5 and 24.8. (The zigzag is real: at the edge the
+# weights jump to and fro between two walls, one of them steeper. If you see none, you measure after even numbers of
+# steps, and always at the same wall.)
 #
 # Up to the limit the loss falls in every step. Beyond it, it should explode, and for a moment it does: it rises in 83
 # steps of the slow run and in 115 of the other. But the jumps carry θ out of the sharp place into a flatter one, where
@@ -377,9 +378,9 @@ for name, run in (("halved", halved), ("doubled", doubled)):
 #                 = θ_1² − θ_2² + lr² miss² (θ_2² − θ_1²)        the middle terms are equal and cancel
 #                 = (1 − lr² miss²) (θ_1² − θ_2²)
 #
-# Near a minimum nothing happens, since the miss is tiny. But if lr is above 2/λ, the miss grows with every jump, and 1
-# − lr² miss² brings θ_1² and θ_2² closer to each other. Their product stays near 1, so λ shrinks, until it is below
-# 2/lr and the misses die out. Nobody steers; the jumps do it.
+# Near a minimum nothing happens, since the miss is tiny. But if lr is above 2/λ, the miss grows with every jump, and
+# the factor 1 − lr² miss² brings θ_1² and θ_2² closer to each other. Their product stays near 1, so λ shrinks, until it
+# is below 2/lr and the misses die out. Nobody steers; the jumps do it.
 
 # %%
 valley = {}
@@ -437,8 +438,8 @@ lesson.check("and the smallest", error(with_all[:1], eigenvalues[:1]), 1e-9)
 #
 # With momentum, m₁ ← β₁ m₁ + g and θ ← θ − lr m₁, the limit on a valley is 2 (1 + β₁)/λ: 3.8/λ with β₁ = 0.9. (The
 # exercise below proves it.) Adam divides by √m̂₂, so its limit belongs to J after that division; Cohen et al. (2022)
-# report that it stays at 38/lr there, which we have not measured. With small batches the gradient is noisy, and the
-# sharpness settles below 2/lr.
+# report that it stays at 38/lr there. And with small batches, whose gradient is noisy, they found a sharpness below
+# 2/lr. Neither is measured here.
 
 
 # %%
@@ -488,8 +489,8 @@ lesson.check("momentum: 3.79 arrives and 3.81 does not", arrives[3.79] and not a
 #    times the rate.
 # 2. The eigenvalue with the largest |λ|, which here is negative. She adds 50 to all eigenvalues, by using J u + 50 u as
 #    the product: now the largest also has the largest size. At the end she subtracts 50.
-# 3. While the rate rises slowly, each time it passes 2/λ the jumps are small and move θ to a flatter place. When the
-#    high rate comes, the place is flat enough for it.
+# 3. This lesson offers one reason: whenever a slowly rising rate passes 2/λ, the jumps are still small, and they move θ
+#    to a flatter place. When the high rate comes, the place is flat enough for it.
 # 4. The limit is that of a valley which never ends. A real one widens; the jumps along the sharp direction lead to
 #    where it is less sharp, and the loss falls along all other directions meanwhile.
 #

@@ -17,6 +17,9 @@ HANDS = {  # name: (what is right, {known mistake: what it gives})
             "divided by β₁^step, the factor of the 0: divide by what the gradients have": lambda run: (
                 run.three / 0.9**3
             ),
+            "divided by the number of steps, but m₁ is a sum whose factors are already below 1": lambda run: (
+                run.three / 3
+            ),
             "step is one too large": lambda run: run.three / (1 - 0.9**4),
             "step is one too small": lambda run: run.three / (1 - 0.9**2),
             "multiplied by the sum of the factors, not divided by it": lambda run: run.three * (1 - 0.9**3),
