@@ -288,9 +288,9 @@ lesson.compare("steps from a lead of 8", guess_steps, steps[8])
 #          = Σ_d do_td o_td = do_t·o_t                the inner sum is the forward pass
 #
 # The average price of what I look at is the price of what I got. It needs D numbers and no key, and it gives ds_tj =
-# p_tj do_t·(v_j − o_t), each entry by itself. The backward pass of FlashAttention (Dao et al. 2022) rests on this.
-# Forward keeps o and, for each row, what the softmax divided by. Backward computes the weights again, for one block of
-# keys after another, so the (T, S) arrays never exist as a whole.
+# p_tj do_t·(v_j − o_t), each entry by itself. The backward pass of FlashAttention (Dao et al. 2022) rests on this:
+# forward keeps o and, for each row, what the softmax divided by, and backward computes the weights again, for one block
+# of keys after another, so that the (T, S) arrays never exist as a whole.
 #
 # ### Three tests that need no formula
 #
@@ -367,10 +367,10 @@ for kind, arrays in kinds.items():
 
 # %% [markdown]
 # * dv right, dq and dk wrong, rows of ds not 0: the mistake is in the softmax. All four mistakes in ds fail this test.
-# * One factor everywhere is a constant. A forgotten scale makes dq and dk √D = 2.2361 times too large, for D = 5. None
-#   of the three tests sees it, because both grow alike.
+# * One factor everywhere is a constant. A forgotten scale makes dq and dk √D = 2.2361 times too large, for D = 5, and
+#   none of the three tests sees it, because both grow alike.
 # * "dk by reshape" is treacherous, because its shape is always right, and only dk is wrong. A reshape reads the same
-#   numbers in rows of another length; a transpose exchanges the axes.
+#   numbers in rows of another length, while a transpose exchanges the axes.
 # * NumPy refuses four of the eleven when the lengths differ, and none when all are 4. In self-attention S = T, always.
 # * With square shapes, "v not transposed in dp" passes all three tests, because its ds is the right formula for wrong
 #   prices. The tests are quick, but the proof is the complex step.
@@ -378,12 +378,13 @@ for kind, arrays in kinds.items():
 # ### How much gets through
 #
 # We often read that attention eliminates the vanishing gradient. It is true that from any token to any other it is one
-# step, but two things still shrink the gradient. With equal weights, each of S values gets only 1/S of do; all of them
-# together get do, because the weights sum to 1. And the scores of a sure row get nothing. On paper no weight is ever
-# exactly 1, but with two keys in float64, a lead of 37 is enough: 1 + exp(−37) is stored as 1. (The other weight is
-# then 8.5e-17. It becomes exactly 0 much later: exp(−750) is stored as 0.) In float32, a lead of 17 is enough.
+# step, but two things still shrink the gradient. With equal weights, each of S values gets only 1/S of do, although all
+# of them together get do, because the weights sum to 1. And the scores of a sure row get nothing. On paper no weight is
+# ever exactly 1, but with two keys in float64, a lead of 37 is enough: 1 + exp(−37) is stored as 1. (The other weight
+# is then 8.5e-17, and becomes exactly 0 much later, since exp(−750) is stored as 0.) In float32, a lead of 17 is
+# enough.
 #
-# Equal weights are not best for the scores, either. Lesson 05's ‖J‖ is 0.124 for 64 equal weights, 0.5 for two, and 0
+# Equal weights are not best for the scores, either: lesson 05's ‖J‖ is 0.124 for 64 equal weights, 0.5 for two, and 0
 # for a single one. The row that hesitates between two keys gets the most.
 
 # %%

@@ -14,7 +14,7 @@
 # mirrored position, as far from the end as «t» is from the beginning. Attention gives it one row of weights, which sum
 # to 1, so it can give one half to each of them, and receives
 #
-#     1/2 value of «s» + 1/2 value of «o»
+#     1/2 value of s + 1/2 value of o
 #
 # Now swap the two letters in the word, and the «t» receives 1/2 value of «o» + 1/2 value of «s», which is the same. It
 # knows both letters, and cannot tell which was which.
@@ -269,7 +269,7 @@ for head, part in enumerate(np.split(y_hand[0], 2, axis=-1)):
     print(f"head {head} reads", "".join(letters))
 
 # %% [markdown]
-# Head 0 reads "?sto" and head 1 "pots". (The "?" is position 0, before which nobody stands, so its query is 0, and it
+# Head 0 reads "?sto", and head 1 "pots". (The "?" is position 0, before which nobody stands, so its query is 0, and it
 # gets one quarter of each letter: a softmax cannot say "nothing".) Now the «t» holds an «s» and an «o» in different
 # features, and knows which is which.
 #
