@@ -77,10 +77,9 @@ def box_for(docname: str) -> nodes.container:
     return nodes.container("", text, classes=["to-explorer"], ids=[BOX])
 
 
-def link_to_box() -> nodes.list_item:
-    """The line of a lesson's header that leads there."""
-    box = nodes.reference("", "the numbers of this lesson, forward and backward", refid=BOX, internal=True)
-    return nodes.list_item("", nodes.paragraph("", "", nodes.Text("Explorer: "), box))
+def link_to_box() -> nodes.reference:
+    """The link from a lesson's header to them."""
+    return nodes.reference("", "its numbers in the explorer", refid=BOX, internal=True)
 
 
 def copy_page(app, problem):

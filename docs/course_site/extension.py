@@ -1,16 +1,19 @@
 """The Sphinx extension: when each of the other files of this folder does its work."""
 
 import hashlib
+import html
+import re
 from pathlib import Path
 
 from docutils import nodes
 from sphinx.util.osutil import relative_uri
 
-from . import beside, docstrings, exercises, explorer, folds, formulas, links, notebook, reference
+from . import beside, docstrings, exercises, explorer, folds, formulas, links, mathml, notebook, reference
 from .percent import read_outputs
 
 CAPTION = '<p class="caption" role="heading" aria-level="2">'
 HERE = Path(__file__).resolve().parent
+TOKENS = re.compile(r"(«[^»]+»|\b(?:[stop]|bos)→(?:[stop]|eos)\b)")
 
 
 def digest() -> str:
@@ -25,20 +28,39 @@ def number_of(docname: str) -> str | None:
     return name[:2] if folder == "lessons" and name[:2].isdecimal() else None
 
 
-def colour_formulas(app, doctree):
-    """Indented blocks of the prose are formulas."""
-    for block in doctree.findall(nodes.literal_block):
+def set_formulas(app, doctree):
+    """Indented blocks of the prose are formulas: MathML where they can be read, and text in colours where not."""
+    for block in list(doctree.findall(nodes.literal_block)):
         if block.get("language") == "none":
             block["language"] = "formula"
+            if mathematics := mathml.block(block.astext()):
+                block.replace_self(nodes.raw("", mathematics, format="html"))
+
+
+def set_keycaps(app, doctree):
+    """In lessons, the tokens of the running example look like keys: «o», and the row p→o."""
+    if number_of(app.env.docname) is None:
+        return
+    for text in list(doctree.findall(nodes.Text)):
+        if not isinstance(text.parent, nodes.literal | nodes.literal_block | nodes.raw) and TOKENS.search(text):
+            pieces = [keycap(piece) if TOKENS.fullmatch(piece) else nodes.Text(piece) for piece in TOKENS.split(text)]
+            text.parent.replace(text, [piece for piece in pieces if piece.astext()])
+
+
+def keycap(text):
+    """A token, or the two of a row's name."""
+    keys = [f"<kbd>{html.escape(token)}</kbd>" for token in text.strip("«»").split("→")]
+    return nodes.raw("", f'<span class="token">{"→".join(keys)}</span>', format="html")
 
 
 def finish_lesson(app, doctree, docname):
     """Links to the exercises and the explorer, then the folds."""
-    number = number_of(docname)
-    if number is None or read_outputs(docname.rpartition("/")[2]) is None:
+    number, name = number_of(docname), docname.rpartition("/")[2]
+    if number is None or read_outputs(name) is None:
         return
-    header = next(doctree.findall(nodes.bullet_list))
-    header += [explorer.link_to_box(), notebook.link_to_download(docname.rpartition("/")[2])]
+    about = next(text for text in doctree.findall(nodes.paragraph) if "with a pencil" in text.astext())
+    about["classes"].append("about")
+    about += [nodes.Text(" · "), explorer.link_to_box(), nodes.Text(" · "), notebook.link_to_download(name)]
     for section in list(doctree.findall(nodes.section)):
         title = section[0].astext()
         if title == "Going deeper":
@@ -75,7 +97,8 @@ def setup(app):
     app.connect("autodoc-process-docstring", docstrings.rewrite)
     app.connect("autodoc-process-signature", docstrings.shorten)
     app.connect("autodoc-skip-member", reference.skip)
-    app.connect("doctree-read", colour_formulas)
+    app.connect("doctree-read", set_formulas)
+    app.connect("doctree-read", set_keycaps)
     app.connect("doctree-resolved", finish_lesson)
     app.connect("doctree-resolved", links.name_pages)
     app.connect("doctree-resolved", links.link_lessons)

@@ -1,4 +1,4 @@
-"""What a reader may skip is folded: Going deeper, answers, and the code around them.
+"""What a reader may skip is folded: Going deeper, questions from earlier lessons, answers, and the code around them.
 
 A fold is an HTML `details` inside its section, so the heading stays in sight, in the table of contents, and a target
 for links. course.js opens folds for links and for print.
@@ -9,8 +9,11 @@ import re
 
 from docutils import nodes
 
+from minitransformer.course import RECALL
+
+TITLED = {"tag_imports": "Imports", "tag_ours": "Our line"}  # the classes of cells with a title
 CODE = {"Questions": "Code that gives away some answers", "Answers": "The code at the end: pictures and last checks"}
-MINUTES = re.compile(r"going deeper (\d+) min")
+MINUTES = re.compile(r"going deeper (\d+)")
 
 
 class Fold(nodes.General, nodes.Element):
@@ -42,12 +45,18 @@ def is_code(node):
 
 def fold_lesson(doctree):
     """Fold the parts of a lesson that come after its core."""
+    for cell in [node for node in doctree.findall(is_code) if TITLED.keys() & set(node["classes"])]:
+        (tag,) = TITLED.keys() & set(cell["classes"])
+        place = cell.parent.index(cell)
+        fold(cell.parent, place, place + 1, TITLED[tag], "code")
     minutes = MINUTES.search(doctree.astext())
     for section in list(doctree.findall(nodes.section)):
         title = section[0].astext()
         if title == "Going deeper":
             parts = [part[0].astext() for part in section.children if isinstance(part, nodes.section)]
             fold(section, 1, None, f"{minutes[1]} minutes more: {' · '.join(parts)}", "deeper")
+        elif title == RECALL and section.parent["ids"] != ["answers"]:
+            fold(section, 1, None, "Three questions from earlier lessons", "recall")
         elif title in ("Questions", "Answers"):
             code = next((i for i, node in enumerate(section.children) if is_code(node)), None)
             if code is not None:

@@ -21,7 +21,7 @@ from sphinx.util.osutil import relative_uri
 from .percent import LESSONS, ROOT
 
 FOLDERS = {"docs": "docs/contents", "lessons": "lessons/README", "lessons/exercises": "docs/exercises"}
-LESSON, NUMBER = re.compile(r"(\b[Ll]esson \d\d\b)"), re.compile(r"(\b\d\d\b)")
+LESSON, NUMBER = re.compile(r"(\b[Ll]esson \d\d\b)"), re.compile(r"(\b\d\d\b(?=[\d, ]* · difficulty))")
 SOURCE = re.compile(r'(?<=src=")([^":#]+)(?=")')  # of pictures: that of a task has a #
 
 
@@ -67,7 +67,11 @@ class FileLinks(SphinxTransform):
             link.replace_self(link.children)
 
     def to_source(self, link, path):
-        """The file's own page, which is noted, so that it is written at the end."""
+        """The file's own page, which is noted, so that it is written at the end; or the picture, which a page shows."""
+        if path.endswith(".png"):
+            uri = relative_uri(f"{self.env.docname}.html", f"_images/{Path(path).name}")
+            link.replace_self(nodes.reference("", "", *link.children, refuri=uri, internal=True))
+            return
         sources = self.env.__dict__.setdefault("linked_sources", {})
         sources.setdefault(path, set()).add(self.env.docname)
         uri = relative_uri(f"{self.env.docname}.html", f"{source_page(path)}.html")
@@ -90,14 +94,14 @@ def link_lessons(app, doctree, docname):
     pages = {path.name[:2]: f"lessons/{path.stem}" for path in LESSONS.glob("[0-9]*.py")}
     for text in list(doctree.findall(nodes.Text)):
         if isinstance(text.parent, nodes.paragraph | nodes.emphasis | nodes.strong | nodes.list_item):
-            pattern = NUMBER if text.startswith("Needs: ") else LESSON
+            pattern = NUMBER if "with a pencil" in text else LESSON
             parts = [
                 nodes.reference(
                     "", part, refuri=relative_uri(f"{docname}.html", f"{pages[part[-2:]]}.html"), internal=True
                 )
-                if pattern.fullmatch(part) and pages.get(part[-2:], docname) != docname
+                if i % 2 and pages.get(part[-2:], docname) != docname
                 else nodes.Text(part)
-                for part in pattern.split(text)
+                for i, part in enumerate(pattern.split(text))
                 if part
             ]
             if len(parts) > 1:

@@ -41,7 +41,8 @@ def read(text: str) -> NotebookNode:
         else:
             text = next(printed, "")
             stream = [v4.new_output("stream", name="stdout", text=text)] if text else []
-            notebook.cells.append(v4.new_code_cell(cell.source, outputs=stream))
+            folded = {"tags": [cell.title.lower()]} if cell.title else {}
+            notebook.cells.append(v4.new_code_cell(cell.source, outputs=stream, metadata=folded))
     return notebook
 
 
@@ -59,10 +60,9 @@ def as_html(link: re.Match[str]) -> str:
     return f'<a href="../{explorer}/{cell}">{text}</a>' if explorer else f'<a href="{file}" download>{text}</a>'
 
 
-def link_to_download(name: str) -> nodes.list_item:
-    """The line of a lesson's header that leads to its notebook."""
-    link = nodes.raw("", f'<a href="{name}.ipynb" download>this lesson as a notebook</a>', format="html")
-    return nodes.list_item("", nodes.paragraph("", "", nodes.Text("Download: "), link))
+def link_to_download(name: str) -> nodes.raw:
+    """The link from a lesson's header to its notebook."""
+    return nodes.raw("", f'<a href="{name}.ipynb" download>as a notebook</a>', format="html")
 
 
 def write_downloads(app, problem):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from minitransformer.course import find_lessons
 from tests.browser import chromium
 from tests.browser.explorer import FOLDER, drawn
 from tests.browser.page import ABOUT_COLORS
@@ -52,6 +53,17 @@ def test_page_can_be_read_from_a_file_in_every_width_and_in_light_and_in_dark(pa
         if chromium.axe_script():
             assert (page.axe(ABOUT_COLORS) if dark else page.axe()) == [], dark
     assert lightness[0] > lightness[1] + 0.3  # pictures stay on white
+
+
+@pytest.mark.parametrize(("width", "height"), [(360, 640), (1440, 900)])
+def test_the_story_of_each_lesson_begins_on_the_first_screen(page, site, width, height):
+    tops = {}
+    for lesson in find_lessons():
+        page.open(site, f"lessons/{lesson.name}.html", width=width)
+        tops[lesson.number] = page.script(
+            "return document.querySelector('h1 ~ section > p').getBoundingClientRect().top + scrollY;"
+        )
+    assert {number: top for number, top in tops.items() if top > height - 100} == {}
 
 
 @pytest.mark.parametrize(("width", "beside"), [(360, False), (1440, True)])
