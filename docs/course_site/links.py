@@ -160,9 +160,10 @@ def source_pages(app):
 
 
 def whole_picture(app, doctree, docname):
-    """A figure leads to the figure in its full size."""
+    """A figure leads to the figure in its full size, unless it leads elsewhere."""
+    linked = {image for link in doctree.findall(nodes.reference) for image in link.findall(nodes.image)}
     for image in list(doctree.findall(nodes.image)):
-        if not isinstance(image.parent, nodes.reference) and image["uri"] in app.env.images:
+        if image not in linked and image["uri"] in app.env.images:
             name = app.env.images[image["uri"]][1]
             uri = relative_uri(f"{docname}.html", f"_images/{name}")
             link = nodes.reference("", "", refuri=uri, internal=True, classes=["figure"])

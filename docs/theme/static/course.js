@@ -15,7 +15,7 @@
   };
 
   const makeReachable = () => {
-    for (const box of all("article pre, article .table-wrapper")) {
+    for (const box of all("article pre, article .table-wrapper, article .mathematics")) {
       if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
       else box.removeAttribute("tabindex");
     }
