@@ -23,6 +23,7 @@ ABOUT = re.compile(
     flags=re.MULTILINE,
 )
 FIGURE = re.compile(r"(?<!\))\]\(\.\./plots/([\w.]+\.png)\)")  # what an image shows, not where it links to
+DAY = 24 * 60 * 60  # seconds
 RECALL = "Do you remember?"  # the heading of three questions from earlier lessons, and of their answers
 ITEM = re.compile(r"^# \d\. (.+?)(?=\n# \d\. |\n#\n|\n\n|\Z)", flags=re.MULTILINE | re.DOTALL)  # of a numbered list
 
@@ -114,6 +115,18 @@ def read_recall(lesson: LessonInfo) -> list[tuple[str, str]]:
     lists = [ITEM.findall(part.partition("\n# #")[0]) for part in parts]
     questions, answers = ([" ".join(text.replace("\n#", " ").split()) for text in found] for found in lists or ((), ()))
     return list(zip(questions, answers, strict=True))
+
+
+def due_questions(now: float) -> list[tuple[str, str, str]]:
+    """Three (number of the lesson, question, answer) for the day of the time `now`, in seconds since 1970.
+
+    They come from lessons that were run at least a day ago, and go round: each day has the next three.
+    """
+    paths = [(lesson, record_path(lesson, fast)) for lesson in find_lessons() for fast in (False, True)]
+    old = dict.fromkeys(lesson for lesson, path in paths if path.exists() and now - path.stat().st_mtime >= DAY)
+    known = [(lesson.number, *pair) for lesson in old for pair in read_recall(lesson)]
+    first = 3 * int(now // DAY)
+    return [known[(first + i) % len(known)] for i in range(min(3, len(known)))]
 
 
 def find_lessons(folder: Path | None = None) -> list[LessonInfo]:

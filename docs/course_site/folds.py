@@ -55,7 +55,7 @@ def fold_lesson(doctree):
         if title == "Going deeper":
             parts = [part[0].astext() for part in section.children if isinstance(part, nodes.section)]
             fold(section, 1, None, f"{minutes[1]} minutes more: {' · '.join(parts)}", "deeper")
-        elif title == RECALL and section.parent["ids"] != ["answers"]:
+        elif title == RECALL and isinstance(section.parent.parent, nodes.document):  # not the answers
             fold(section, 1, None, "Three questions from earlier lessons", "recall")
         elif title in ("Questions", "Answers"):
             code = next((i for i, node in enumerate(section.children) if is_code(node)), None)

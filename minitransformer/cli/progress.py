@@ -1,17 +1,22 @@
-"""`minitransformer progress`: a list of all exercises with your progress."""
+"""`minitransformer progress`: a list of all exercises with your progress, and three questions to remember."""
 
 import argparse
 import json
+import time
 
+from minitransformer.course import due_questions
 from minitransformer.exercises.collection import find_exercises
 from minitransformer.exercises.options import add_workshop_arguments
 from minitransformer.exercises.report import paint
 from minitransformer.exercises.workshop import Workshop
+from minitransformer.system.terminal import wrap
 
 DESCRIPTION = """\
-List all exercises with their difficulty, the time they take, and your progress:
+List all exercises with their difficulty, the time they take, and your progress. A day after you have run a lesson, its
+questions about earlier ones come back here, three a day: answer them before you look.
 
   minitransformer progress
+  minitransformer progress --answers    the answers to today's questions
   minitransformer progress --json       print the list as JSON, too
 """
 COLOURS = {"passed": "green", "started": "yellow", "gave up": "grey", "not started": "grey"}
@@ -20,10 +25,11 @@ COLOURS = {"passed": "green", "started": "yellow", "gave up": "grey", "not start
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments."""
     add_workshop_arguments(parser)
+    parser.add_argument("--answers", action="store_true", help="answer today's questions, too")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """One line an exercise, and the sum."""
+    """One line an exercise, and the sum; then what is due to be remembered."""
     workshop, exercises, rows = Workshop(arguments.folder), find_exercises(), []
     for exercise in exercises:
         title, difficulty, minutes = exercise.about()
@@ -38,6 +44,13 @@ def run(arguments: argparse.Namespace) -> int:
     if following:
         verb = "check" if workshop.state(following) == "started" else "start"
         print(f"next: minitransformer {verb} {following.name}")
+    questions = due_questions(time.time())
+    if questions:
+        print("\nDo you remember? (The answers: minitransformer progress --answers)")
+    for number, question, answer in questions:
+        print(wrap(f"{question} [asked in lesson {number}]", "  ", "  "))
+        if arguments.answers:
+            print(paint(wrap(answer, "    ", "    "), "green"))
     if arguments.json:
         print(json.dumps(rows))
     return 0

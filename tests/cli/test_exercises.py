@@ -182,6 +182,15 @@ def test_progress_shows_the_board(started, capsys):
     assert {row["state"] for name, row in rows.items() if name != NAME} <= {"not started"}
 
 
+def test_progress_asks_what_was_learned_and_answers_if_asked_to(mine, capsys, monkeypatch):
+    due = [("07", "(05) Why is it divided by √D?", "Because its variance is D.")]
+    monkeypatch.setattr("minitransformer.cli.progress.due_questions", lambda now: due)
+    out = run(capsys, "progress", "--folder", mine).out
+    assert "(05) Why is it divided by √D? [asked in lesson 07]" in out
+    assert "Because" not in out
+    assert "Because its variance is D." in run(capsys, "progress", "--folder", mine, "--answers").out
+
+
 def test_solution_is_shown_after_passing_or_giving_up(started, capsys):
     status, out, _ = run(capsys, "solution", NAME, "--folder", started)
     assert (status, "not passed yet" in out) == (1, True)

@@ -1,27 +1,51 @@
 """`minitransformer lesson`: the list, one run, and what it refuses."""
 
 import json
+import os
 
 import pytest
 
-from minitransformer.course import find_lesson, find_lessons
+from minitransformer.course import DAY, LessonInfo, due_questions, find_lesson, find_lessons, read_recall
 from tests.cli.run import assert_refused, run
 
 HEADER = """\
 # %% [markdown]
 # # Lesson {number}: Of {word}
 #
-# * Question: what is {word}, and why does everybody
-#   ask?
-# * You derive: all of it
-# * Reading: 8 min, going deeper 5 min
-# * Run: {time}
-# * Needs: {needs}
-# * Difficulty: 2 of 5
-# * Paper: section 3.2.1
+# **What is {word}, and why does everybody
+# ask?**
+#
+# 8 min, with a pencil 20, going deeper 5 · runs in {time} · needs {needs} · difficulty 2 of 5 · paper: section
+# 3.2.1
+#
+# ## A story
+#
+# It begins.
 
-# %%
+# %% Imports
 {code}
+
+# %% [markdown]
+# ## Do you remember?
+#
+# 1. (00) Who began
+#    the story of {word}?
+# 2. (00) And then?
+# 3. (00) And why?
+#
+# (The answers are at the end.)
+
+# %% [markdown]
+# ## Answers
+#
+# ### Do you remember?
+#
+# 1. She did, in
+#    the year of {word}.
+# 2. He.
+# 3. Because.
+#
+# The exercise. 1. Nothing.
 """
 
 
@@ -31,7 +55,7 @@ def lessons(tmp_path, monkeypatch):
     folder = tmp_path / "lessons"
     folder.mkdir()
     texts = {
-        "00_one.py": {"word": "one", "time": "3 s (fast: 1 s)", "needs": "nothing", "code": "print('one was run')"},
+        "00_one.py": {"word": "one", "time": "3 s (fast: 1 s)", "needs": "none", "code": "print('one was run')"},
         "01_two.py": {"word": "two", "time": "95 s, long (fast: 6 s)", "needs": "00", "code": "raise SystemExit(3)"},
     }
     for name, fields in texts.items():
@@ -47,7 +71,7 @@ def test_list_says_what_there_is_and_what_was_run(lessons, capsys):
     status, out, err = run(capsys, "lesson", "--json")
     assert (status, err) == (0, "")
     assert "00  Of one" in out
-    assert "what is one, and why does everybody ask?" in out
+    assert "What is one, and why does everybody ask?" in out
     assert "8 min to read, difficulty 2 of 5 · run: 2 checks passed in 3 s" in out
     assert "8 min to read, difficulty 2 of 5 · not run yet" in out
     rows = json.loads(out.splitlines()[-1])
@@ -88,9 +112,9 @@ def test_missing_lessons_are_said_with_their_folder(tmp_path, monkeypatch, capsy
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("# * Run: 3 s", "# * Run: soon"),
-        ("# * Reading: 8 min", "# * Reading: long"),
-        ("# * Paper", "# * Book"),
+        ("runs in 3 s", "runs soon"),
+        ("# 8 min, with a pencil 20", "# 8 min"),
+        ("paper: section", "book: chapter"),
         ("Lesson 00", "Lesson 07"),
         ("2 of 5", "6 of 5"),
     ],
@@ -99,6 +123,55 @@ def test_header_that_is_none_is_named(old, new, lessons, capsys):
     path = lessons / "00_one.py"
     path.write_text(path.read_text("utf-8").replace(old, new), "utf-8")
     assert_refused(run(capsys, "lesson"), "00_one.py has no header of a lesson")
+
+
+def test_header_says_what_the_lesson_says_of_itself(lessons):
+    first, second = find_lessons()
+    assert first == LessonInfo(
+        path=lessons / "00_one.py",
+        number="00",
+        title="Of one",
+        question="What is one, and why does everybody ask?",
+        minutes=8,
+        pencil_minutes=20,
+        deeper_minutes=5,
+        seconds=3,
+        fast_seconds=1,
+        long=False,
+        needs=(),
+        difficulty=2,
+        paper="section 3.2.1",
+        figures=(),
+    )
+    assert (second.needs, second.seconds, second.fast_seconds, second.long) == (("00",), 95, 6, True)
+
+
+def test_questions_of_a_lesson_come_with_their_answers(lessons):
+    assert read_recall(find_lesson("1")) == [
+        ("(00) Who began the story of two?", "She did, in the year of two."),
+        ("(00) And then?", "He."),
+        ("(00) And why?", "Because."),
+    ]
+
+
+def test_questions_come_back_a_day_after_the_lesson_was_run_three_a_day_until_all_were_asked(lessons):
+    def run_at(name, days):
+        path = lessons.parent / "runs" / "lessons" / "full" / f"{name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{}", "utf-8")
+        os.utime(path, (days * DAY, days * DAY))
+
+    assert due_questions(1000 * DAY) == []
+    run_at("00_one", 999.5)
+    assert due_questions(1000 * DAY) == []
+    assert [question for _, question, _ in due_questions(1000.5 * DAY)] == [q for q, _ in read_recall(find_lesson("0"))]
+    run_at("01_two", 999.5)
+    today, tomorrow = due_questions(1000.5 * DAY), due_questions(1001.5 * DAY)
+    assert {(number, *pair) for number in ("00", "01") for pair in read_recall(find_lesson(number))} == {
+        *today,
+        *tomorrow,
+    }
+    assert due_questions(1000.9 * DAY) == today
 
 
 def test_the_files_of_one_evening_come_before_the_lessons(lessons, capsys):
