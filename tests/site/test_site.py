@@ -119,7 +119,7 @@ def test_lesson_leads_to_its_numbers_in_the_explorer(lesson, site, pages):
 def test_tasks_of_lessons_are_embedded_with_a_title_and_a_link(site, pages):
     framed = {page.path: page for page in pages.values() if page.frames}
     assert {path.stem[:2] for path in framed} >= {"03", "05", "06", "07", "08", "10", "12", "13", "15"}
-    for page, frame in ((page, frame) for page in framed.values() for frame in page.frames):
+    for page, frame in [(one, each) for one in framed.values() for each in one.frames]:
         assert frame["src"].startswith("../explorer/index.html#embed=")
         assert frame["title"].startswith("In the explorer: ")
         assert frame["title"] in " ".join(page.text.split())
