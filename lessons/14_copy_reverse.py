@@ -5,30 +5,22 @@
 #
 # **A model writes one token at a time; how can it learn all tokens of an answer at once?**
 #
-# 11 min, with a pencil 30, going deeper 4 · runs in 60 s (fast: 10 s) · needs 00, 03, 07, 09, 12, 13 · difficulty 3 of
+# 12 min, with a pencil 30, going deeper 4 · runs in 60 s (fast: 10 s) · needs 00, 03, 07, 09, 12, 13 · difficulty 3 of
 # 5 · paper: sections 3.1, 3.5 and 5.4
 #
 # ## Five runs, or one?
 #
-# You have all the parts now. Today we put them into a training loop, train two models with it, and open them.
+# Noor has all the parts now, as you do, and begins to teach our tiny model to write "pots". To write it, the model runs
+# its decoder five times: for «p», for «o», for «t», for «s» and for eos. If she trains it in the same way, each run
+# must wait for the token that the one before has chosen, and an answer of 1,000 tokens takes 1,000 runs. And if the
+# first run writes «t» instead of «p», the second should learn what comes after a «t» that nobody wanted.
 #
-# But first, there is a problem. To write "pots", our tiny model runs its decoder five times: for p, for o, for t, for s
-# and for eos. To train it the same way would be slow. It would also be strange: if the first letter comes out wrong,
-# what is the model supposed to learn from the second?
-#
-# The paper trains all five tokens in one run. For that it gives the decoder the answer as an *input*. Everybody who
-# sees this for the first time asks: how is that fair?
-#
-# ## Guess first
-#
-# 1. A trained copy model is in the middle of a word. You replace all letters that it has written so far by random ones.
-#    How many of its next letters are still right?
-# 2. Two models, copy and reverse, are taught words of 1 to 8 letters. How many words of 9 letters do they get right?
-#    How many of 12? Which of the two tasks carries further?
+# The paper trains all five tokens in one run, and for that it gives the decoder the answer as an *input*. Noor asks
+# what everybody asks who sees this for the first time: how is that fair?
 
 # %% Imports
-from lab import BLUE, GREEN, GREY, TARGET_IN, TARGET_OUT, VOCABULARY, begin, error, plt, running_example, show
-from pictures import canvas, mix
+from chart import copy_and_reverse, shift_table
+from lab import TARGET_IN, TARGET_OUT, VOCABULARY, begin, error, running_example, show
 
 import numpy as np
 
@@ -47,13 +39,33 @@ lesson = begin("14_copy_reverse")
 example = load_example()
 
 # %% [markdown]
+# ## Do you remember?
+#
+# 1. (07) A model sees its answers through a hole in the mask. Why does the training loss not give it away?
+# 2. (03) Each row of dz sums to 0, with label smoothing or without it. Why?
+# 3. (12) The memory feeds all decoder layers. How does its gradient come together?
+#
+# (The answers are at the end.)
+#
+# ## Guess first
+#
+# 1. A trained copy model is in the middle of a word, and you replace all letters that it has written so far by random
+#    ones. How many of its next letters are still right?
+# 2. It was taught words of 1 to 8 letters. How many words of 9 letters does it copy without a mistake? Would a model
+#    that reverses get further?
+
+# %%
+guess_random = ...  # per cent of the letters that copy gets right after random ones
+guess_nine = ...  # per cent of the words of 9 letters that it copies without a mistake
+
+# %% [markdown]
 # ## Shift by one
 #
-# The decoder gets T tokens and returns T rows of logits. Row t must write token t of the answer. It may know the tokens
-# before it, but no more. Two things together do this:
+# The decoder gets T tokens and returns T rows of logits, and row t must write the answer's token number t. It may know
+# the tokens before it, but no more. Two things together see to that:
 #
-# * **The shift.** The decoder's input, `target_in`, is the answer moved one place to the right, with `bos` in front.
-#   What it must write, `target_out`, is the answer and `eos`.
+# * **The shift.** The decoder's input, `target_in`, is the answer moved one place to the right, with bos in front. What
+#   it must write, `target_out`, is the answer and eos.
 # * **The causal mask** (lesson 07). Row t looks at the tokens 0 to t of `target_in`.
 
 
@@ -73,58 +85,66 @@ target_in, target_out = shift([pots, ot])
 print("target_in", *target_in, "target_out", *target_out, sep="\n")
 
 p = running_example()["output.p"]  # (T, V)
-rows, colors, blue = [], [], mix(BLUE, 0.35)
-for t, token in enumerate(TARGET_OUT):
-    p_right = p[t, VOCABULARY.index(token)]
-    rows.append([*TARGET_IN[: t + 1], *["hidden"] * (4 - t), token, f"{p_right:.3f}"])
-    colors.append([blue] * (t + 1) + ["white"] * (4 - t) + [blue, "white"])
-names = ["sees token 0", *(f"token {t}" for t in range(1, 5)), "must write", "probability"]
-figure, axes = canvas(7.2, 2.0)
-axes.table(
-    rows, colors, "center", rowLabels=[f"row {t}" for t in range(5)], colLabels=names, bbox=(0.08, 0.05, 0.9, 0.9)
-)
-lesson.save(figure, "shift")
+p_right = [p[t, VOCABULARY.index(token)] for t, token in enumerate(TARGET_OUT)]
+lesson.save(shift_table(TARGET_IN, TARGET_OUT, p_right), "shift")
 
 # %% [markdown]
 # ![What each row of the decoder can see, and what it must write](../plots/14_copy_reverse_shift.png)
 #
-# (The last column is what the tiny model gives to the right token.) No row can see the token that it must write.
-# Without the shift, token t of the input would be that very token. Without the mask, row t would find it in token
-# t + 1. Either mistake alone makes the loss worthless.
-
-# %% [markdown]
+# The last column is what the tiny model gives to the right token. No row can see the token that it must write. Without
+# the shift, row t would read that very token, and without the mask it would find it one place further on. Either
+# mistake makes the loss worthless.
+#
 # ## Why it is fair
 #
-# The probability of several tokens is a product. Each factor depends on the tokens before (and on the source "stop"):
+# The probability of several tokens is a product, in which each factor depends on the tokens before (and on the source
+# "stop"):
 #
 #     p("pots", eos) = p("p") · p("o" after "p") · p("t" after "po") · p("s" after "pot") · p(eos after "pots")
 #              0.575 = 0.953  · 0.697            · 0.945             · 0.917              · 0.999
 #
-# This is no assumption about language. It is the definition of conditional probability, used four times. And look at
-# what each factor asks: *if* the tokens so far are these, what comes next? The tokens so far are a part of the
-# question. That is why they may be an input. Only the answer to the question may not.
+# This is no assumption about language, but the definition of conditional probability, used four times. And look at what
+# each factor asks: *if* the tokens so far are these, what comes next? **The tokens so far are a part of the question,
+# so they may be an input; only the answer to the question may not.**
 #
 # The logarithm makes it a sum, and the loss is the mean over the T tokens:
 #
 #     ln p("pots", eos) = −0.048 − 0.361 − 0.057 − 0.087 − 0.001 = −0.554
 #     L = 0.554 / 5 = 0.1108
 #
-# When the model *writes*, it has to produce the tokens before row t first. In *training* they are in the data, and no
-# term has to wait for another: all T terms are computed in parallel. (This does not make them independent. They share
-# all the weights.) This way of training is called *teacher forcing*: whatever the model would have written, the next
-# row reads the right token.
+# When the model *writes*, it has to produce the tokens before row t first. In *training* they are in the data, no term
+# has to wait for another, and all T terms are computed in parallel. (This does not make them independent, since they
+# share all the weights.) Whatever the model would have written, the next row reads the right token.
 #
+# > **1989.** Williams and Zipser gave recurrent networks the right output of the step before instead of their own, and
+# > called it *teacher forcing*. In 2015 Bengio, Vinyals, Jaitly and Shazeer feared that a model which has read only
+# > right tokens goes astray after its first mistake, and now and then let it read its own. Two years later Shazeer was
+# > one of the paper's authors.
+
+# %% [markdown]
 # ## The loss of a batch
 #
-# Answers differ in length, and padding fills up the short ones. Nobody asks what comes after `eos`, so padding must not
-# count. Let N be the number of tokens that count, 5 + 3 = 8 for "pots" and "ot". From lesson 03 we know p*, the
+# Answers differ in length, and padding fills up the short ones, which must not count, since nobody asks what comes
+# after eos. Let N be the number of tokens that count, 5 + 3 = 8 for "pots" and "ot". From lesson 03 we know p*, the
 # probabilities that the loss wants: 1 for the right token, or a little less with label smoothing.
 #
 #     L     = −(1/N) Σ_n Σ_w p*_nw ln p_nw        n counts the N tokens, w the vocabulary
+#
+# **Your line.** "pots" and "ot" are learned together. Before you read on, write the gradient of the logits of row p→o
+# in this batch, from `p[1]` and `p_star[1]`, its probabilities and those that the loss wants.
+
+# %%
+p_star = np.eye(7)[example.target_out[0]]  # (T, V), of "pots", without label smoothing
+dz_row = ...  # your line: dz of row p→o, (V,), in the batch of "pots" and "ot"
+lesson.judge("dz_row", dz_row)
+
+# %% [markdown]
+# The row's own term has the gradient p − p* (lesson 03), and it is one of the N terms whose mean is the loss:
+#
 #     dz_nw = (p_nw − p*_nw) / N                  and dz = 0 at padding, because L does not contain it
 #
-# For "pots" alone, N is 5. In our row p→o the gradient is (0.697 − 1) / 5 = −0.061 for o and 0.297 / 5 = 0.059 for p. A
-# step against it makes o more likely and p less.
+# Of the 2 · 5 places in this batch, only N = 8 count. For "pots" alone N is 5, and row p→o gets (0.697 − 1) / 5 =
+# −0.061 for «o» and 0.297 / 5 = 0.059 for «p». A step against it makes «o» more likely and «p» less.
 
 
 # %%
@@ -154,14 +174,29 @@ lesson.check("dz against the library's", error(dz, cross_entropy_backward(1.0, c
 # %% [markdown]
 # ## One run is five runs
 #
-# Is one run really the same as five? Cut `target_in` after token t, as if the rest had not been written yet. Rows 0 to
-# t do not change, because none of them could see the rest. So five runs over growing inputs give the same logits as one
-# run over all of it. And L is a sum of one term for each row, so the gradients of the five runs add up to the gradient
-# of the one run. We check both on the tiny model, for all of its parameters.
+# Is one run really the same as five? Cut `target_in` after its place t, as if the rest had not been written yet. Rows 0
+# to t do not change if none of them could see the rest. Row 3 has read «t». If it reads another token, how many of the
+# five rows of logits change?
+#
+# [In the explorer: set x_0 of row t→s, which is row 3, to 3. Does the logit of «o» in row p→o move? Guess
+# first.](../minitransformer/explorer/page/index.html#embed=output.z[1,3]&turn=target.x[3,0])
 
 # %%
+guess_rows = ...  # of the five rows of logits, those that change
+
 model, T = example.model, 5
 z, cache = model.forward(example.source, example.target_in)
+other = example.target_in.copy()
+other[0, 3] = 3  # «o» instead of «t»
+change = np.abs(model(example.source, other) - z)[0].max(axis=-1)  # (T,)
+lesson.compare("rows of logits that change", guess_rows, np.count_nonzero(change > 1e-12))
+
+# %% [markdown]
+# Only that row and the one after it change. So five runs over growing inputs give the same logits as one run over all
+# of it. And L is a sum of one term for each row, so the gradients of the five runs add up to that of the one run, in
+# all parameters of the tiny model.
+
+# %%
 L, dz = loss_and_gradient(z, example.target_out, eps=0.0)
 model.zero_grad()
 model.backward(dz, cache)
@@ -183,10 +218,10 @@ lesson.check("all gradients: one run, and the sum of five", apart, 1e-10)
 # %% [markdown]
 # ## The loop
 #
-# Here is the whole training. Every line is a lesson: the batch and its shift, the forward pass (12), the loss (03), the
-# backward pass (12), the learning rate and Adam (13). Two models learn from random words of 1 to 8 letters, one to copy
-# them, `abca -> abca`, and one to reverse them, `abca -> acba`. Each has 30,624 parameters in one layer per stack, with
-# two heads.
+# Here is the whole training, and every line is a lesson: the batch and its shift, the forward pass (12), the loss (03),
+# the backward pass (12), the learning rate and Adam (13). Two models learn from random words of 1 to 8 letters, one to
+# copy them, `abca -> abca`, and one to reverse them, `abca -> acba`. Each has 30,624 parameters in one layer per stack,
+# with two heads.
 
 
 # %%
@@ -228,10 +263,9 @@ for name in ("copy", "reverse"):
 # %% [markdown]
 # ## Two models, opened
 #
-# The decoder gets letters of the source only through cross-attention. So we know where a good model should look. To
-# write its letter, row t of the copy model needs letter t of the source, and row t of the reverse model needs the
-# letter t places before the last one: a diagonal and an anti-diagonal. (Lesson 05 has the anti-diagonal of the tiny
-# model.)
+# The decoder gets the source through cross-attention alone, so we know where a good model should look. To write its
+# letter, row t of the copy model needs the source's letter number t, and row t of the reverse model the one that stands
+# t places before the last: a diagonal and an anti-diagonal.
 
 # %%
 WORD = "equation"  # eight different letters, held out of training
@@ -240,42 +274,22 @@ for name in tasks:
     ids = tasks[name].encode(WORD)[None]
     pair = make_batch(ids, tasks[name].solve(ids))
     maps[name] = models[name].attention_weights(*pair.inputs).cross[0][0].mean(axis=0)  # the mean of both heads
-
-figure, axes = plt.subplot_mosaic([["copy", "reverse"], ["curve", "curve"]], figsize=(6.4, 5.6), height_ratios=(1.4, 1))
-for name, answer, color in (("copy", WORD, BLUE), ("reverse", WORD[::-1], GREEN)):
-    axes[name].imshow(maps[name], cmap="Blues", vmin=0, vmax=1)
-    axes[name].set_xticks(range(9), [*WORD, "eos"])
-    axes[name].set_yticks(range(9), [*answer, "eos"])
-    axes[name].set(title=name, xlabel="token of the source", ylabel="token to be written")
-    axes["curve"].plot(lengths, curve[name], "o-", color=color, label=name)
-axes["curve"].axvspan(2.6, 8.5, color=GREY, alpha=0.15, linewidth=0, label="lengths in training")
-axes["curve"].set(xlabel="letters in the word", ylabel="words right (%)", xticks=lengths, xlim=(2.6, 14.4))
-axes["curve"].legend(loc="upper right")
-lesson.save(figure)
+lesson.save(copy_and_reverse(WORD, maps, lengths, curve))
 
 # %% [markdown]
 # ![Attention of both models on one word, and words right at each length](../plots/14_copy_reverse.png)
 #
 # White is a weight of 0, and the darkest blue is 1. You should see the diagonal and the anti-diagonal, and two curves
-# that stay near 100 % up to 8 letters and then fall off a cliff. (The last row writes `eos`, for which it needs no
-# letter.) Each row is named by the letter that it *writes*. It has *read* the one before: in the copy model, the row
+# that stay near 100 % up to 8 letters and then fall off a cliff. (The last row writes eos, for which it needs no
+# letter.) Each row is named by the letter that it *writes*, and has *read* the one before: in the copy model, the row
 # that has read q looks at u. If your line is shifted by one column, you named the rows by what they read. If the curve
-# is low everywhere, the training was too short (in fast mode it is). If the loss is fine and the curve is low at every
-# length, look at your start token and your shift.
+# is low at every length, although the loss is fine, look at your start token and your shift. (In fast mode the training
+# is too short.)
 #
 # ## The surprise
 #
-# *The model hardly listens to itself.* Teacher forcing is often blamed: a model that has only seen right letters must
-# go astray after its first mistake. So replace every letter of `target_in` by a random one, and ask for the letters
-# after them. Copy gets at least 95 % of them right, and reverse at least 70 % (guess 1). By chance it would be 3.8 %.
-# The maps say why: row t looks at a *place*, whatever letter it has just read. So in these tasks one mistake does
-# little harm. In text, where the next word depends on the last ones, it can do more.
-#
-# *And places end.* Some words of 9 letters are still copied, hardly any are reversed, and from 11 letters on nothing is
-# right (guess 2). The paper chose sinusoids because they "may allow the model to extrapolate to sequence lengths longer
-# than the ones encountered during training" (section 3.5). They may: Going deeper has scores that copy words of any
-# length. But our training did not find them. Training gives what we ask for, and nobody asked for longer words.
-
+# Must a model that has read only right letters go astray after its first mistake? We replace every letter of
+# `target_in` by a random one, and ask for the letters after them.
 
 # %%
 alone = {}
@@ -286,6 +300,18 @@ for name in tasks:
     predicted = models[name](test.source, read).argmax(axis=-1)
     alone[name] = (predicted == test.target_out)[:, 1:8].mean()  # letter 0 is written after bos
     print(f"{name}: letters right after random letters {alone[name]:.1%}")
+lesson.compare("per cent of copied letters right, after random ones", guess_random, 100 * alone["copy"])
+lesson.compare("per cent of words right, at 9 letters", guess_nine, curve["copy"][lengths.index(9)])
+
+# %% [markdown]
+# *The model hardly listens to itself.* Copy gets at least 95 % of them right, and reverse at least 70 %. By chance it
+# would be 3.8 %. The maps say why: row t looks at a *place*, whatever letter it has just read, so in these tasks one
+# mistake does little harm. In text, where the next word depends on the last ones, it can do more.
+#
+# *And places end.* Some words of 9 letters are still copied, hardly any are reversed, and from 11 letters on nothing is
+# right. The paper chose sinusoids because they "may allow the model to extrapolate to sequence lengths longer than the
+# ones encountered during training" (section 3.5). They may: Going deeper has scores that copy words of any length, but
+# our training did not find them. Training gives what we ask for, and nobody asked for longer words.
 
 # %% [markdown]
 # ## Going deeper
@@ -296,14 +322,14 @@ for name in tasks:
 #
 # *No shift.* Let the decoder read `target_out` itself. After 500 steps the loss of a copy model is at the floor that
 # label smoothing leaves (0.639 nats for V = 29, lesson 03), and in held-out words it predicts every token. Then let it
-# write, and no word is right. It has learned to repeat its input, and all it gets now is `bos`.
+# write, and no word is right, because it has learned to repeat its input, and all it gets now is bos.
 #
 # *Padding counted.* In the training batches 38 % of all places are padding. If they count, the loss of a word depends
 # on the longest word in its batch, and much of each gradient teaches the model to write padding.
 #
-# *Another start token.* Suppose decoding starts from `eos`, although training started from `bos`. Only one token is
-# different, but all rows see it. The printed table shows what happens. How much breaks is a matter of chance, because
-# no training example began that way.
+# *Another start token.* Suppose decoding starts from eos, although training started from bos. Only one token is
+# different, but all rows see it. The printed table shows what happens, and how much breaks is a matter of chance,
+# because no training example began that way.
 
 
 # %%
@@ -354,20 +380,15 @@ lesson.check("smallest weight on the right place", (np.diag(sharp) / sharp.sum(a
 # %% [markdown]
 # ### In the wild
 #
-# * PyTorch's `CrossEntropyLoss` leaves out the targets equal to `ignore_index`. Its default is −100, which is the id of
-#   no token: unless you set it, padding counts.
-# * Code for decoder-only models shifts inside the model (Hugging Face: `labels` equal to `input_ids`) or in the data
-#   (nanoGPT: `x` and `y` cut one place apart). Do both, and the model learns to predict the token after the next one.
-# * T5 starts from padding, BART from eos, others from bos: that is `decoder_start_token_id`.
-# * A batch in several parts, with a mean taken in each part and then the mean of the means, has another loss than the
-#   whole batch: a token in a short part weighs more.
+# PyTorch's `CrossEntropyLoss` leaves out the targets equal to `ignore_index`, whose default, −100, is the id of no
+# token: unless you set it, padding counts. More finds: docs/in-the-wild.md.
 #
 # ## Exercise
 #
 # 1. Twenty minutes. Make a third task, `abcd -> bcda`: a subclass of `minitransformer.data.tasks.Copy` with its own
 #    `solve(source)`. Draw the map before you train.
-# 2. Fifteen minutes, pencil. Somebody takes the mean loss of each answer first and then the mean of the B answers. What
-#    replaces 1/N in dz?
+# 2. Fifteen minutes, pencil. A colleague takes the mean loss of each answer first and then the mean of the B answers.
+#    What replaces 1/N in dz?
 #
 # Exercises with a checker: `minitransformer start 14`.
 #
@@ -375,21 +396,31 @@ lesson.check("smallest weight on the right place", (np.diag(sharp) / sharp.sum(a
 #
 # 1. An answer has 8 letters. How many runs of the decoder does a training step need for it, and how many does writing?
 # 2. The training loss goes to its floor on *random* answers, new ones in every batch. What is wrong?
-# 3. Somebody leaves the padding out of the sum, but divides by all B·T places. Which gradients change?
+# 3. A student leaves the padding out of the sum, but divides by all B·T places. Which gradients change?
 # 4. In `aaaa` any of the four letters would do. Why does the reverse model look at the mirror place?
 
 # %% [markdown]
 # ## Answers
 #
-# 1. One, with 9 rows. Nine, one for each token, `eos` included.
-# 2. The answer leaks. Random answers cannot be predicted. Look at the shift, at the causal mask, and for pieces of the
-#    answer in the source.
+# ### Do you remember?
+#
+# 1. The loss only gets better, because the answer is among what the model reads. It shows in writing, where there is no
+#    answer to read yet.
+# 2. p and p* both sum to 1, so their difference sums to 0. The same number added to all logits of a row changes
+#    nothing.
+# 3. It is a sum: each layer's cross-attention sends back a gradient of its own, for its keys and its values.
+#
+# ### Questions
+#
+# 1. One, with 9 rows. Nine, one for each token, eos included.
+# 2. The answer leaks, since random answers cannot be predicted. Look at the shift, at the causal mask, and for pieces
+#    of the answer in the source.
 # 3. All of them, by the same factor N/(B·T). The factor differs from batch to batch, so batches with much padding count
 #    less. Adam hides most of it, because it divides by the size of the gradient.
 # 4. It goes by places. Only the mirror place was right for all words of the training, and it cannot know beforehand
 #    that this word is special.
 #
-# The exercise. First: row t looks at letter t + 1, and the row of the last letter at letter 0. Second: 1/(B N_i), with
+# The exercise. First: row t looks at place t + 1, and the row of the last letter at place 0. Second: 1/(B N_i), with
 # N_i tokens in answer i.
 
 # %%

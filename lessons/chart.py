@@ -1,16 +1,19 @@
-"""The pictures of lesson 15: two ways down a valley, the findings in all patients, and the trail of wrong gradients.
+"""Pictures of lesson 14, what a row sees and where two models look, and of 15, the findings and the wrong gradients.
 
+lesson.save(shift_table(TARGET_IN, TARGET_OUT, p_right), "shift")
+lesson.save(copy_and_reverse("equation", maps, lengths, curves))
 lesson.save(valley(right, half_right), "descent")
 lesson.save(findings_chart(table, found, solves, columns))
 lesson.save(trail({2: gradient_errors, 4: more_gradient_errors}), "trail")
 """
 
 from collections.abc import Mapping, Sequence
+from pictures import canvas, mix
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from minitransformer.plotting import BLUE, GREY, ORANGE, pyplot
+from minitransformer.plotting import BLUE, GREEN, GREY, ORANGE, pyplot
 
 plt = pyplot()
 
@@ -32,6 +35,39 @@ PLACES = {  # in the order in which the gradient reaches them: what their tensor
     "encoder\nself": f"{ENCODER}.self_attention.sublayer.",
     "E": "source_embedding.",
 }
+
+
+def shift_table(target_in: Sequence[str], target_out: Sequence[str], p_right: Sequence[float]) -> "Figure":
+    """What each row of the decoder sees and must write, and the probability that it gives to the right token."""
+    T, blue, rows, colors = len(target_in), mix(BLUE, 0.35), [], []
+    for t in range(T):
+        rows.append([*target_in[: t + 1], *["hidden"] * (T - 1 - t), target_out[t], f"{p_right[t]:.3f}"])
+        colors.append([blue] * (t + 1) + ["white"] * (T - 1 - t) + [blue, "white"])
+    names = ["sees token 0", *(f"token {t}" for t in range(1, T)), "must write", "probability"]
+    figure, axes = canvas(7.2, 2.0)
+    labels = [f"row {t}" for t in range(T)]
+    axes.table(rows, colors, "center", rowLabels=labels, colLabels=names, bbox=(0.08, 0.05, 0.9, 0.9))
+    return figure
+
+
+def copy_and_reverse(
+    word: str, maps: Mapping[str, np.ndarray], lengths: Sequence[int], curves: Mapping[str, Sequence[float]]
+) -> "Figure":
+    """Attention (T, S) of both models on one word, and the share of words that are right at each length."""
+    figure, axes = plt.subplot_mosaic(
+        [["copy", "reverse"], ["curve", "curve"]], figsize=(6.4, 5.6), height_ratios=(1.4, 1)
+    )
+    places = range(len(word) + 1)
+    for name, answer, color in (("copy", word, BLUE), ("reverse", word[::-1], GREEN)):
+        axes[name].imshow(maps[name], cmap="Blues", vmin=0, vmax=1)
+        axes[name].set_xticks(places, [*word, "eos"])
+        axes[name].set_yticks(places, [*answer, "eos"])
+        axes[name].set(title=name, xlabel="token of the source", ylabel="token to be written")
+        axes["curve"].plot(lengths, curves[name], "o-", color=color, label=name)
+    axes["curve"].axvspan(2.6, 8.5, color=GREY, alpha=0.15, linewidth=0, label="lengths in training")
+    axes["curve"].set(xlabel="letters in the word", ylabel="words right (%)", xticks=lengths, xlim=(2.6, 14.4))
+    axes["curve"].legend(loc="upper right")
+    return figure
 
 
 def valley(right: Sequence[np.ndarray], half_right: Sequence[np.ndarray]) -> "Figure":

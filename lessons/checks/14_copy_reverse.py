@@ -9,6 +9,27 @@ from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.training import Adam, CrossEntropyLoss, noam, training_step
 from minitransformer.vocabulary import BOS, EOS, PAD
 
+HANDS = {  # name: (what is right, {known mistake: what it gives})
+    "dz_row": (
+        lambda run: (run.p[1] - run.p_star[1]) / 8,
+        {
+            "divided by 5, the tokens of «pots» alone: L is the mean over all tokens that count": lambda run: (
+                (run.p[1] - run.p_star[1]) / 5
+            ),
+            "divided by 10, all places of the batch: the two that are padding must not count": lambda run: (
+                (run.p[1] - run.p_star[1]) / 10
+            ),
+            "this is the gradient of the row's own term: L is the mean of N of them": lambda run: (
+                run.p[1] - run.p_star[1]
+            ),
+            "divided by 2, the answers: L is a mean over tokens": lambda run: (run.p[1] - run.p_star[1]) / 2,
+            "the sign: this is the direction in which descent goes": lambda run: (run.p_star[1] - run.p[1]) / 8,
+            "this is dp; go on through the softmax, as in lesson 03": lambda run: -run.p_star[1] / run.p[1] / 8,
+            "p* is missing: the right token gets p − 1": lambda run: run.p[1] / 8,
+        },
+    ),
+}
+
 
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
@@ -29,9 +50,16 @@ def of_the_example(lesson, run):
     terms = np.log(right)
     lesson.quote("= −0.048 − 0.361 − 0.057 − 0.087 − 0.001 = −0.554", terms[0], *-terms[1:], terms.sum())
     lesson.quote("L = 0.554 / 5 = 0.1108", -terms.sum(), 5, run.L)
+    batch_dz = run.loss_and_gradient(
+        np.pad(run.z, ((0, 1), (0, 0), (0, 0))), run.shift([run.pots, run.ot])[1], eps=0.0
+    )[1]
+    lesson.check("the line of row p→o", np.abs(HANDS["dz_row"][0](run) - batch_dz[0, 1]).max(), 1e-15)
+    lesson.check("rows that do not change, other than 0 to 2", np.abs(run.change[:3]).max(), 0)
+    lesson.check("rows 3 and 4 do, by", run.change[3:].min(), at_least=1e-3)
+    lesson.quote("Of the 2 · 5 places in this batch, only N = 8 count", 2, 5, 8)
     o, wrong = run.example.tokens.index("o"), run.example.tokens.index("p")
-    lesson.quote("(0.697 − 1) / 5 = −0.061", p[1, o], 1, 5, run.dz[0, 1, o])
-    lesson.quote("0.297 / 5 = 0.059", p[1, wrong], 5, run.dz[0, 1, wrong])
+    lesson.quote("row p→o gets (0.697 − 1) / 5 = −0.061 for «o»", p[1, o], 1, 5, run.dz[0, 1, o])
+    lesson.quote("0.297 / 5 = 0.059 for «p»", p[1, wrong], 5, run.dz[0, 1, wrong])
 
 
 def of_the_pieces(lesson, run):
