@@ -351,6 +351,9 @@ print("row s→eos, by how much «s» leads «p»:", *(f"{name} {value:.2f}," fo
 # Of a lead of 22.74, head 1 of self-attention brings 16.53, and the row's own token and position only 2.51. Where the
 # word begins, this row has not read off itself. An earlier head has written it.
 #
+# [In the explorer: turn the score of «o» in row s→eos, head 1 of self-attention. What does it do to the score of «s»?
+# Guess first.](../minitransformer/explorer/page/index.html#embed=cross.s[0,4,0]&turn=decoder.self.s[1,4,2])
+#
 # ### In the wild
 #
 # Our model by hand has no norms. `set_by_hand`, in minitransformer/experiments/induction.py, writes the same two heads

@@ -124,6 +124,9 @@ lesson.check('for "stop", p follows from o: [o 1] times the inverse', error(back
 # With "stop" there would have been nothing to argue about, because there o determines p: the map is what the model did,
 # and nothing else could have done it. From five letters on, it is one choice among many.
 #
+# [In the explorer: turn the score of «p» in row p→o. Can two of its values give the same o?
+# Guess first.](../minitransformer/explorer/page/index.html#embed=cross.o[0,1,0]&turn=cross.s[0,1,3])
+#
 # ## All heads at once
 #
 # Is that a rare case? We train a model that reverses words of up to 8 letters, with 2 layers and 8 heads of D = 4
@@ -277,8 +280,9 @@ print(f"right letters without the first of the working heads, of 100: {left:.0f}
 #
 # We walked in one direction until the first weight was 0. From there one can go on, in a direction that leaves that
 # weight alone. The least that the largest weight of a row can become is the solution of a linear program, with a linear
-# aim, linear equations, and bounds. It is found at a corner, where at most D + 1 of the weights are not 0. `moved`, in
-# minitransformer/experiments/measuring/taps.py, finds it and can prove that it is one.
+# aim, linear equations, and bounds. One of the best maps is always at a corner, where at most D + 1 of the weights are
+# not 0. `moved`, in minitransformer/experiments/measuring/taps.py, finds a best map, and with it a proof that none is
+# better.
 
 # %%
 first, least, apart = [], [], []

@@ -126,7 +126,7 @@ def quote_heads_taken_out(lesson, run):
     lesson.quote("79 of 100 tokens are still right", lost["1", 2, "mean"], 100, within=0.03, full_only=True)
     zero, mean = (100 * run.right(run.two) - lost["0", 1, kind] for kind in ("zero", "mean"))
     lesson.quote(
-        "costs 31 tokens if it becomes 0, but 3 if it becomes its mean", zero, 0, mean, within=0.1, full_only=True
+        "costs 31 tokens if it becomes 0, but 3 if it becomes its mean", zero, 0, mean, within=0.4, full_only=True
     )
 
 
