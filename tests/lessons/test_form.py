@@ -14,6 +14,7 @@ MOST_WORDS, MOST_MINUTES, MOST_MINUTES_OF_ALL = 1600, 15, 300  # of the cores
 WORDS_A_MINUTE, LINES_A_MINUTE = 220, 25
 LONGEST_PROSE = 32  # lines between two pieces of code
 LARGEST_FIGURE = 130_000  # bytes
+IMPORTS = re.compile(r"^# %% Imports\n(?:(?!# %%).*\n)*", flags=re.MULTILINE)
 HIDDEN = re.compile(r"lesson\.(quote|claim|example)\(")
 HISTORY = re.compile(r"^# > \*\*(\d{4})\.\*\* (.+(?:\n# > .+)*)", flags=re.MULTILINE)
 # letters of the word "stop" that are tokens, and are not written as such: «o»
@@ -22,8 +23,6 @@ BARE = re.compile(
 )
 FEWEST_HANDS = 2  # lines that the reader writes, and numbers that he guesses, before seeing ours
 every_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
-TOLD = [lesson for lesson in LESSONS if HISTORY.search(lesson.path.read_text("utf-8"))]
-every_told_lesson = pytest.mark.parametrize("lesson", TOLD, ids=lambda lesson: lesson.name)
 
 
 def cells(text):
@@ -41,9 +40,9 @@ def halves(lesson):
 
 
 def length(text):
-    """(words of prose, lines of code) of a lesson's source; pictures and tasks in the explorer are not read."""
+    """(words of prose, lines of code) of a lesson's source; imports, pictures and tasks in the explorer are not read."""
     words = lines = 0
-    for is_prose, content in cells(text):
+    for is_prose, content in cells(IMPORTS.sub("", text)):
         if is_prose:
             prose = TASK.sub("", "\n".join(line.lstrip("# ") for line in content if "](../plots/" not in line))
             words += len(prose.split())
@@ -74,9 +73,8 @@ def running_prose(text):
     return re.sub(r"`[^`]*`|\]\([^)]*\)", "", "\n".join(lines))
 
 
-def test_the_lessons_are_in_order():
-    numbers = [lesson.number for lesson in LESSONS]
-    assert numbers == sorted(set(numbers))
+def test_there_are_twenty_six_lessons_in_order():
+    assert [lesson.number for lesson in LESSONS] == [f"{number:02d}" for number in range(26)]
 
 
 def test_all_cores_can_be_read_in_five_hours():
@@ -171,7 +169,7 @@ def test_the_story_begins_in_the_first_cell_and_the_imports_come_after_it(lesson
     assert f'begin("{lesson.name}"' in second.source
 
 
-@every_told_lesson
+@every_lesson
 def test_three_questions_from_earlier_lessons_are_answered_at_the_end(lesson):
     text, recall = lesson.path.read_text("utf-8"), read_recall(lesson)
     if lesson.number == "00":
@@ -186,14 +184,14 @@ def test_three_questions_from_earlier_lessons_are_answered_at_the_end(lesson):
         assert len(answer.split()) >= 3, answer
 
 
-@every_told_lesson
+@every_lesson
 def test_the_reader_writes_or_guesses_before_seeing_ours(lesson):
     core, _ = halves(lesson)
     assert len(re.findall(r"lesson\.(?:judge|compare)\(", core)) >= FEWEST_HANDS
     assert len(re.findall(r"^\w+ = \.\.\.  # ", core, flags=re.MULTILINE)) >= FEWEST_HANDS
 
 
-@every_told_lesson
+@every_lesson
 def test_there_is_one_box_of_history(lesson):
     core, rest = halves(lesson)
     ((year, text),) = HISTORY.findall(core)
@@ -202,7 +200,7 @@ def test_there_is_one_box_of_history(lesson):
     assert not HISTORY.findall(rest)
 
 
-@every_told_lesson
+@every_lesson
 def test_tokens_of_the_running_example_look_like_tokens(lesson):
     found = BARE.findall(running_prose(lesson.path.read_text("utf-8")))
     assert not found
@@ -213,7 +211,7 @@ def test_the_search_finds_bare_tokens_and_no_arrays():
     assert not BARE.findall("«p» and the row t of s, the o = p v, the p_tj, reading o of it")
 
 
-@every_told_lesson
+@every_lesson
 def test_lesson_says_only_once_what_the_reader_should_see(lesson):
     assert lesson.path.read_text("utf-8").count("ou should see") <= 1
 
