@@ -35,6 +35,7 @@ import runpy
 import sys
 import time
 from collections.abc import Mapping
+from itertools import combinations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -159,8 +160,8 @@ class Lesson:
         expected, mistakes = self._sidecar("HANDS")[name]
         right = np.asarray(expected(run))
         wrong = {mistake: np.asarray(formula(run)) for mistake, formula in mistakes.items()}
-        for mistake, array in wrong.items():
-            assert not same(array, right), f"the known mistake {mistake!r} of {name} gives what is right"
+        for (one, array), (other, same_array) in combinations([("what is right", right), *wrong.items()], 2):
+            assert not same(array, same_array), f"{one} and {other} of {name} are the same"
         self.hands.append(name)
         said = "not written yet" if yours is ... else verdict(name, yours, right, wrong)
         print(wrap(said, f"  your {name}: ", " " * 6))

@@ -40,7 +40,7 @@ def halves(lesson):
 
 
 def length(text):
-    """(words of prose, lines of code) of a lesson's source; imports, pictures and tasks in the explorer are not read."""
+    """(words of prose, lines of code) of a lesson; imports, pictures and tasks in the explorer are not read."""
     words = lines = 0
     for is_prose, content in cells(IMPORTS.sub("", text)):
         if is_prose:

@@ -68,7 +68,7 @@ def test_the_line_of_a_reader_is_judged(lesson, capsys, yours, said):
 
 
 def test_a_known_mistake_that_is_right_stops_the_lesson(lesson):
-    with pytest.raises(AssertionError, match="nothing wrong at all"):
+    with pytest.raises(AssertionError, match="what is right and nothing wrong at all of bad are the same"):
         lesson.judge("bad", ...)
 
 
