@@ -314,8 +314,8 @@ for layer, number, _ in list(lost)[::2]:
 # exp(s_j) leaves the sum of the softmax, and nothing else changes. Write p for the weights before. For each other key
 # i, and for what the head returns,
 #
-#     exp(s_i) / (Σ_n exp(s_n) − exp(s_j)) = p_i / (1 − p_j)          divide above and below by the whole sum
-#     Σ_i p_i v_i / (1 − p_j), without i = j  =  (o − p_j v_j) / (1 − p_j)
+#     exp(s_i) / (total − exp(s_j)) = p_i / (1 − p_j)                  divide above and below by total = Σ_i exp(s_i)
+#     Σ_i p_i v_i / (1 − p_j) = (o − p_j v_j) / (1 − p_j)              the sum is over all keys i but j
 #
 # The others share the weight that is free. If you set p_j to 0 and leave it at that, the weights sum to 1 − p_j, and
 # you have measured something else: a shorter o.

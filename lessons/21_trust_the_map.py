@@ -185,10 +185,11 @@ lesson.check("logits, with the weights of all heads moved", error(after, before)
 # So we take a copy of the model and train it further, to give the same answers with other maps. Call the weights of the
 # model model_j and those of the copy p_j, both averaged over all heads. The copy's loss has two parts,
 #
-#     L = KL(answers of the model ‖ answers of the copy) + 3 Σ_j model_j p_j        for each row
+#     L = KL(model ‖ copy) + 3 Σ_j model_j p_j        for each row
 #
-# and the second is large where both look at the same place. Its gradient with respect to p_j is 3 model_j, which is
-# added to the dp of lesson 06, the price of a look: looking where the model looks becomes more expensive.
+# of which the first, called a divergence, is 0 where both give the same probabilities, and the second is large where
+# both look at the same place. Its gradient with respect to p_j is 3 model_j, which is added to the dp of lesson 06, the
+# price of a look: looking where the model looks becomes more expensive.
 #
 # **Your number.** Of 100 rows, in how many does the trained copy have its largest weight where the model has it?
 
