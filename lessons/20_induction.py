@@ -5,7 +5,7 @@
 #
 # **How does a model use what it has just read?**
 #
-# 11 min, with a pencil 30, going deeper 7 · runs in 50 s (fast: 30 s) · needs 03, 05, 07, 08, 11 · difficulty 3 of 5 ·
+# 10 min, with a pencil 30, going deeper 7 · runs in 50 s (fast: 30 s) · needs 03, 05, 07, 08, 11 · difficulty 3 of 5 ·
 # paper: Elhage et al. 2021
 #
 # ## What came after it last time?
