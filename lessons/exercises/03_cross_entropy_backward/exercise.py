@@ -1,6 +1,6 @@
 """Exercise 03: the backward pass of cross-entropy, with label smoothing and padding.
 
-Difficulty 3 of 5, 25 minutes. See lesson 03, "What the loss says: p − p*" and "A loss that cannot reach 0".
+Difficulty 3 of 5, 25 minutes. See lesson 03, "What the loss says" and "A loss that cannot reach 0".
 
 The forward is given: N rows of V logits, and N targets, some of which are padding. It takes the softmax p of each row
 and its cross-entropy with the smoothed target, in which a share eps is spread over all V tokens. The loss is the mean
