@@ -302,11 +302,11 @@ for layer, number, _ in list(lost)[::2]:
 
 # %% [markdown]
 # Three things surprised us. The head of layer 1 that is missed most, head 3, is not the one that looks at the token
-# before: its weight there is 0.01, and 0.99 lies on the token itself, so the query of layer 2 does not come straight
-# from the token, but passes through a head as well. The best induction head can go, and 79 of 100 tokens are still
-# right, because its three neighbours do the same work. And head 1 of layer 1 costs 31 tokens if it becomes 0, but 3 if
-# it becomes its mean. What is missed then is mostly a constant, on which the layers above rely as on a bias. Zero is a
-# value like any other, and one that the model has never seen.
+# before: its weight there is 0.01, and 0.99 lies on the token itself. It looks as if the query of layer 2 came through
+# a head as well, and docs/inside.md shows, in models like this one, that it does. The best induction head can go, and
+# 79 of 100 tokens are still right, because its three neighbours do the same work. And head 1 of layer 1 costs 31 tokens
+# if it becomes 0, but 3 if it becomes its mean. What is missed then is mostly a constant, on which the layers above
+# rely as on a bias. Zero is a value like any other, and one that the model has never seen.
 #
 # ### A key taken out
 #
@@ -372,8 +372,8 @@ print(f"a GPT by hand, where the rows repeat: {100 * (hand[:, 16:-1] == rows[:, 
 #
 # 1. Pencil, 10 minutes. Do the same with the query: put y_t = x_t + Σ_i p_ti x_i W_v1 W_o1 into the score. Which matrix
 #    stands between x_i and x_j, and whose tokens does it compare?
-# 2. Keyboard, 20 minutes. Let the model by hand tell «a b c a d c a b» apart: after «c a», it should say «b» or «d»
-#    by what stood before. How many heads do you need, and in how many layers?
+# 2. Keyboard, 20 minutes. Let the model by hand tell «a b c a d c a b» apart: after «c a», it should say «b» or «d» by
+#    what stood before. How many heads do you need, and in how many layers?
 #
 # Exercises with a checker: `minitransformer start 20`. In one you set the two heads by hand, without «bos»; in the
 # other you take out a key, and a head.
