@@ -5,33 +5,25 @@
 #
 # **The model learns, so is it right? And if it is not, which test finds which bug?**
 #
-# 13 min, with a pencil 30, going deeper 5 · runs in 60 s (fast: 10 s) · needs 01, 03, 04, 07, 09, 10, 14 · difficulty 3
+# 12 min, with a pencil 30, going deeper 5 · runs in 60 s (fast: 10 s) · needs 01, 03, 04, 07, 09, 10, 14 · difficulty 3
 # of 5 · paper: section 3
 #
 # ## Ten patients, and no alarm
 #
-# A program with a bug usually crashes. A neural network with a bug usually learns, only a little worse. The loss falls,
-# the pictures look right, and 31 of 33 gradients may be nonsense.
+# A program with a bug usually crashes, but a neural network with a bug usually learns, only a little worse. The loss
+# falls, the pictures look right, and 31 of 33 gradients may be nonsense.
 #
-# Today you are the doctor. Ten copies of this library wait in the clinic. Each has one planted bug, and all of them run
-# without complaint. Six of the ten bugs come from published code. You will not see the bugs, only what six tools say
-# about them. You build the tools, try them on the healthy library, and then examine the ten. We solve one case
-# together. The other nine are yours, and the key is at the very end. (Do not open patients.py: it gives them away.)
-#
-# ## Guess first
-#
-# All ten patients are trained to copy words, as in lesson 14.
-#
-# 1. How many of the ten copy at least 90 % of unseen words without a mistake?
-# 2. "Can it overfit one batch?" is the best-known test of all. How many of the ten fail it?
-# 3. Is there a patient in whom none of the six tools finds anything?
+# Today you are the doctor. Ten copies of this library wait in your clinic, each with one planted bug, six of them from
+# published code, and all of them run without complaint. You will not see the bugs, only what six tools say about them,
+# which you build and first try on the healthy library. One case we solve together, nine are yours, and the key is the
+# last thing on this page.
 
 # %% Imports
 import dataclasses
-from chart import findings_chart, trail, valley
+from chart import descend, findings_chart, trail, valley
 from functools import partial
 from lab import VOCABULARY, begin, show
-from patients import admitted
+from patients import admitted  # do not open patients.py: it gives them away
 
 import numpy as np
 
@@ -47,39 +39,65 @@ from minitransformer.vocabulary import PAD
 lesson = begin("15_debugging_clinic")
 
 # %% [markdown]
+# ## Do you remember?
+#
+# 1. (01) One gradient is twice the true one everywhere, another is wrong in three entries. What do you look for?
+# 2. (12) One number checks 63 million gradients. What does it not tell you?
+# 3. (14) Even after random letters the copy model is right. In which of its parts might a mistake go unnoticed?
+#
+# (The answers are at the end.)
+#
+# ## Guess first
+#
+# All ten patients are trained to copy words, as in lesson 14.
+#
+# 1. How many of the ten copy at least 90 % of unseen words without a mistake?
+# 2. "Can it overfit one batch?" is the best-known test of all. How many of the ten fail it? Does anyone pass all six?
+
+# %%
+guess_solve = ...  # patients, of ten, that copy at least 90 % of unseen words
+guess_fail = ...  # patients, of ten, that fail to overfit one batch
+
+# %% [markdown]
 # ## Tool 1: the first loss
 #
-# Before training, the model knows nothing. Each of the V = 29 tokens should cost ln 29 = 3.367 nats. But the first
-# logits are not all 0. Let them be normal with mean 0 and variance σ². They have nothing to do with the right token, so
-# its logit is 0 on average. The mean of exp(z_w) is exp(σ²/2) (see Going deeper), and
+# Before training the model knows nothing, and with logits of 0 each of the V = 29 tokens would cost ln 29 = 3.367 nats.
+# But a logit is z_w = Σ_c E_wc y_c, where the entries of E start with mean 0 and variance 1/C (lesson 04), and y comes
+# out of a layer norm, so that Σ_c y_c² = C (lesson 10). So z_w has the mean 0 and the variance σ² = Σ_c (1/C) y_c² = 1,
+# and if it is normal, the mean of exp(z_w) is exp(σ²/2), as Going deeper shows.
+#
+# **Your line.** Which first loss does that predict, if L = ln Σ_w exp(z_w) − z_right?
+
+# %%
+V = 29  # letters a to z, and pad, bos, eos
+expected = ...  # your line: the first loss in nats, from V
+lesson.judge("expected", expected)
+
+# %% [markdown]
+# No logit knows the right token, so that of the right one is 0 on average, and
 #
 #     L = ln Σ_w exp(z_w) − z_right  ≈  ln(V exp(σ²/2)) − 0  =  ln V + σ²/2
 #
-# And σ²? A logit is z_w = Σ_c E_wc y_c. The entries of E start independent, with mean 0 and variance 1/C (lesson 04).
-# And y comes out of a layer norm, so Σ_c y_c² = C (lesson 10). Hence σ² = Σ_c (1/C) y_c² = 1. The first loss should be
-# near ln 29 + 1/2 = 3.867.
-#
-# *It sees* wrong initial sizes, and answers that leak into the logits. *It is blind to* the whole backward pass.
+# The first loss should be near ln 29 + 1/2 = 3.867. This tool *sees* wrong initial sizes, and answers that leak into
+# the logits. It is *blind to* the whole backward pass.
 #
 # ## Tool 2: overfit one batch
 #
-# Train on 16 words alone, again and again. The loss must go to 0, because thousands of weights can learn 16 words by
-# heart. What does this say about the gradient? Let g be the true gradient, and g_code what the code returns. A small
-# step changes the loss by
+# Train on 16 words alone, again and again. Thousands of weights can learn 16 words by heart, so the loss must go to 0.
+# But let g be the true gradient, and g_code what the code returns. A small step changes the loss by
 #
 #     L(θ − lr g_code) − L(θ)  ≈  −lr (g · g_code)
 #
 # It falls whenever g_code is within 90 degrees of g. Take L = θ₁² + 10 θ₂² at θ = (1, 0.1), where g = (2, 2). Code that
-# forgets the second entry says (2, 0). With lr = 0.04, its first step takes the loss from 1.10 to 0.95. That looks like
-# learning. But the second parameter never moves, and the loss gets stuck at 0.1.
+# forgets the second entry says (2, 0). With lr = 0.04, its first step takes the loss from 1.10 to 0.95, which looks
+# like learning, but the second parameter never moves, and the loss gets stuck at 0.1.
 #
 # ![Two ways down a valley](../plots/15_debugging_clinic_descent.png)
 #
-# *It sees* steps in wrong directions, and weights that do not move. *It is blind to* gradients that are half right, and
-# to leaks: a model that cheats overfits all the better.
+# It *sees* steps in wrong directions, and is *blind to* half right gradients and to leaks: a model that cheats overfits
+# all the better.
 
 # %%
-V = 29  # letters a to z, and pad, bos, eos
 copying = get_task("copy")
 copying.max_len = 8
 
@@ -109,20 +127,17 @@ def overfit_one_batch():
     return fit(learner(), OneBatch(), steps=lesson.pick(full=150, fast=15), size=16)
 
 
-right, half_right = [np.array([1, 0.1])], [np.array([1, 0.1])]
-for _ in range(100):
-    right.append(right[-1] - 0.04 * np.array([2, 20]) * right[-1])
-    half_right.append(half_right[-1] - 0.04 * np.array([2, 0]) * half_right[-1])
+right, half_right = descend([2, 20]), descend([2, 0])  # with the factors of θ in g, and in g_code
 lesson.save(valley(right, half_right), "descent")
 
 # %% [markdown]
 # ## Tool 3: the leak test
 #
 # Lesson 07: change what must have no influence, and see whether a row of logits moves. Row t may know the source, and
-# the answer before place t. So change later letters, add padding, or remove the other word from a batch of two.
-# Nothing may move, except for rounding.
+# the answer before place t. So if we change later letters, add padding, or remove the other word from a batch of two,
+# nothing may move, except for rounding.
 #
-# *It sees* everything that reaches a row by a forbidden path. *It is blind to* wrong numbers on allowed paths.
+# It *sees* everything that reaches a row by a forbidden path, and is *blind to* wrong numbers on allowed paths.
 
 
 # %%
@@ -156,12 +171,12 @@ def leak_test():
 #
 #     Im L(θ + ih · direction) / h  =  g · direction          h = 1e-30
 #
-# Compare it with g_code · direction. If g_code is wrong, the two differ by (g_code − g) · direction, and for a random
-# direction that is 0 only by an incredible accident. With one direction for each array of parameters, we learn which
-# arrays have wrong gradients. Our running example has 33 arrays, and the loss 0.1108 for "stop". But the word on the
-# operating table is "toot". You will soon see why.
+# Compare it with g_code · direction: the two differ by (g_code − g) · direction, which for a wrong gradient and a
+# random direction is 0 only by an incredible accident. With one direction for each array of parameters, we learn which
+# arrays have wrong gradients. Our running example has 33 arrays, and the loss 0.1108 for "stop", but "toot" lies on the
+# operating table, and you will soon see why.
 #
-# *It sees* every backward pass that is not the derivative of its forward pass. *It is blind to* a wrong forward pass
+# It *sees* every backward pass that is not the derivative of its forward pass, and is *blind to* a wrong forward pass
 # whose backward pass fits.
 
 
@@ -200,17 +215,17 @@ def gradient_errors(example, h=1e-30):
 # Lesson 09: take the positions away and permute the source. Then the encoder's output must be permuted in the same way,
 # and the logits must not change. With positions they must change, or the model cannot tell "top" from "pot".
 #
-# *It sees* whatever mixes positions outside attention, and positions that are missing. *It is blind to* which positions
+# It *sees* what mixes positions outside attention, and positions that are missing, and is *blind to* which positions
 # are used, and to every gradient.
 #
 # ## Tool 6: the token histogram
 #
-# Let the trained model write, and count its tokens. Suppose it writes abbb, but should write abba. The shares of a and
-# b should be 2/4 and 2/4, and they are 1/4 and 3/4. Half the sum of the two differences is 1/4. At least that share of
-# the places is wrong.
+# Let the trained model write, and count its tokens. If it writes abbb instead of abba, the shares of a and b should be
+# 2/4 and 2/4, and they are 1/4 and 3/4. Half the sum of the two differences is 1/4, and at least that share of the
+# places is wrong.
 #
-# *It sees* what no loss sees: decoding. Answers that end too early or never, models that stammer. *It is blind to*
-# order: aabb instead of abba has distance 0.
+# It *sees* what no loss sees, the decoding: answers that end too early or never, models that stammer. It is *blind to*
+# order, for aabb instead of abba has distance 0.
 
 
 # %%
@@ -243,12 +258,15 @@ def trained(steps):
 
 
 # %% [markdown]
+# > **2019.** Karpathy wrote down a recipe for training neural networks, because they fail silently. Three of our tools
+# > are in it: the first loss, the single batch, and a leak test, in which the backward pass says on which inputs an
+# > output depends.
+#
 # ## The healthy library first
 #
-# A tool that finds something in a healthy patient is broken itself. When is a number a finding? For the exact tools
-# (leak, gradient, permutation) above 1e-9, which is far above rounding and far below any real bug. For the others it is
-# a choice: half a nat for the first loss, 0.04 nats for one batch, 0.03 for the histogram. (The healthy first loss
-# is a little high: see Going deeper.)
+# A tool that finds something in a healthy patient is broken itself. For the exact tools (leak, gradient, permutation) a
+# finding is a number above 1e-9, far above rounding and far below any real bug. For the others it is a choice: half a
+# nat for the first loss, 0.04 nats for one batch, 0.03 for the histogram.
 
 
 # %%
@@ -277,8 +295,7 @@ lesson.check("healthy: permutation", healthy[4], 1e-12)
 # %% [markdown]
 # ## Visiting hours
 #
-# Now the ten. Each row is one patient. The last column, exact, is the share of unseen words that it copies without a
-# mistake.
+# Now the ten, one in each row, whose last column is the share of unseen words that a patient copies without a mistake.
 
 # %%
 table, errors = [healthy], [healthy_errors]
@@ -293,17 +310,18 @@ show("what the tools say", table, ["healthy", *range(1, 11)], columns)
 found = np.array([findings(row) for row in table])  # (11, 6)
 solves = np.array([row[-1] >= 0.9 for row in table])
 lesson.save(findings_chart(table, found, solves, columns))
+lesson.compare("patients that copy at least 90 % of unseen words", guess_solve, solves[1:].sum())
+lesson.compare("patients that fail to overfit one batch", guess_fail, found[1:, 1].sum())
 
 # %% [markdown]
 # ![Ten patients and six tools](../plots/15_debugging_clinic.png)
 #
 # You should see a first row that is grey except for its last cell, an orange cell in every other row but one, and no
-# column that would do alone. If you see orange in the first row, repair the tool, or your library, before you look at
-# any patient.
+# column that would do alone.
 #
-# In four patients the gradient check has a finding. Where does the trail of wrong gradients begin? In the next picture
-# the gradient runs from the loss, on the left, to the embeddings, on the right. From cross-attention it goes both to
-# norm 1 and to the encoder. Every gradient before the bug is right. (ffn is the feed-forward network.)
+# In four patients the gradient check has a finding. In the next picture the gradient runs from the loss, on the left,
+# to the embeddings, on the right, and from cross-attention it goes both to norm 1 and to the encoder. Every gradient
+# before the bug is right.
 
 # %%
 lesson.save(trail({patient: errors[patient] for patient in np.flatnonzero(found[:, 3])}), "trail")
@@ -313,48 +331,50 @@ lesson.save(trail({patient: errors[patient] for patient in np.flatnonzero(found[
 #
 # ## Case 4, solved together
 #
-# Patient 4 learns to copy as if nothing were wrong. Only the gradient check reports a finding, and only for one of the
-# 33 arrays: E, at the very end of the trail. So the gradient passes all layers in good health, and something happens to
-# it in the embeddings. Our word was "toot". Let us try others.
+# Patient 4 copies as if nothing were wrong, and only the gradient check has a finding, in one of the 33 arrays: E, at
+# the very end of the trail. So something happens to the gradient in the embeddings. Of the four words "toot", "stop",
+# "pop" and "top", how many show the bug?
+#
+# [In the explorer: with patient 4's mistake, the gradient of «o» is wrong for "toot". And for "pop"? Guess
+# first.](../minitransformer/explorer/page/index.html#embed=dE[3,0]&turn=word&word=toot&mistake=token-twice)
 
 # %%
+guess_words = ...  # of the four words, those that show patient 4's bug
+
 with admitted(4):
     by_word = {word: max(gradient_errors(load_example(word)).values()) for word in ("toot", "stop", "pop", "top")}
 for word, worst in by_word.items():
     print(f"patient 4, {word}: worst gradient error {worst:.0e}")
+lesson.compare("words that show the bug", guess_words, sum(worst > 1e-9 for worst in by_word.values()))
 
 # %% [markdown]
-# "toot" and "pop" are wrong, "stop" and "top" are right! A letter that comes twice makes the difference. Its two
-# gradients must be added (lesson 04), and here one of them is lost. In NumPy that takes a single line,
-# `dE[ids] += de`, which writes each row once, however often it occurs in ids. Case closed.
+# "toot" and "pop" are wrong, "stop" and "top" are right, so a letter that comes twice makes the difference. Its two
+# gradients must be added (lesson 04), and here one of them is lost. In NumPy that takes a single line, `dE[ids] += de`,
+# which writes each row once, however often it occurs in ids.
 #
-# With "stop" alone we would have sent patient 4 home. A gradient check sees only the paths that its batch uses. So put
+# With "stop" alone we would have sent patient 4 home. A gradient check sees only the paths that its batch uses, so put
 # everything into the batch: repeated tokens, padding, sources and targets of different lengths.
 #
-# [In the explorer: with patient 4's mistake, the gradient of the letter o is wrong for "toot". And for "pop"?
-# Guess first.](../minitransformer/explorer/page/index.html#embed=dE[3,0]&turn=word&word=toot&mistake=token-twice)
-#
 # **Your turn.** For each patient, which single bug explains the whole row, its normal numbers included? Is it in
-# something that only decoding uses? In something that depends on the length of an array? Is a number too good? Where
-# does the trail begin, and which boxes does it spare? Write down nine diagnoses, or as many as you can. The next
-# section gives hints away.
+# something that only decoding uses, or that depends on a length? Is a number too good? Where does the trail begin, and
+# which boxes does it spare? Write down your diagnoses before the next section gives hints away.
 #
 # ## The surprise
 #
-# *Solving the task proves little.* Four of the ten wrong models copy at least 90 % of the unseen words, just as the
-# healthy one does. If the task is your only test, they ship.
+# *Solving the task proves little*, since four of the ten wrong models copy at least 90 % of the unseen words. If the
+# task is your only test, they ship.
 #
-# *The best-known test finds one of ten.* Nine patients overfit one batch without trouble: one with 31 of 33 gradients
-# wrong, one without a causal mask. And the patient with the lowest first loss has the lowest loss on one batch too, and
+# *The best-known test finds one of ten.* The others overfit one batch without trouble, one with 31 of 33 gradients
+# wrong, one without a causal mask. The patient with the lowest first loss also has the lowest loss on one batch, and
 # copies no word. A number that is too good to be true is a finding.
 #
-# *A check at the start can be blind.* For patient 2, the gradient check reports an error of 233 %. Repeat it at initial
-# weights, where every γ is 1 and every bias 0, and the worst error is below 1e-10.
+# *A check at the start can be blind.* For patient 2, the gradient check reports an error of 233 %, but at initial
+# weights, where every γ is 1 and every bias 0, the worst error is below 1e-10.
 #
-# *One patient passes everything.* Its forward pass computes something that the paper does not say, and all the rest
-# fits together. No test of consistency can find it. Only a comparison with something outside can: a formula of the
-# paper, a number worked out by hand, another implementation. That is why our lessons compare with the library, and the
-# library's tests compare with PyTorch.
+# *One patient passes everything.* Its forward pass computes what the paper does not say, and all the rest fits
+# together. **No test of consistency finds a mistake that is consistent: that takes a comparison with something
+# outside**, such as a formula, a number worked out by hand, or another implementation. So our lessons compare with the
+# library, and the library's tests with PyTorch.
 
 # %%
 with admitted(2):
@@ -378,8 +398,8 @@ lesson.check("patient 2, at trained weights", max(errors[2].values()), at_least=
 #     ∫ exp(z) f(z) dz  =  exp(σ²/2)                   because ∫ f(z − σ²) dz = 1
 #
 # Averaged over 12 seeds, the first loss is 3.85 if the output has a matrix of its own. With the shared matrix it is
-# 3.99: the untrained model tends to repeat the token that it has just read, because y still resembles its embedding.
-# That is seldom the right token.
+# 3.99, because the untrained model tends to repeat the token that it has just read, whose embedding y still resembles,
+# and that is seldom the right one.
 
 # %%
 words = copying.batch(np.random.default_rng(1), 256)
@@ -390,26 +410,23 @@ print(f"first loss, mean of 12 seeds: {tied:.2f} with the shared matrix, {untied
 # ### The histogram and the wrong places
 #
 # Suppose that N tokens are wanted and N are written. Count how often each token is written, minus how often it is
-# wanted. A right place changes none of these differences. A wrong place changes two of them by 1, that of the token
+# wanted. A right place changes none of these differences, and a wrong place changes two of them by 1, that of the token
 # written and that of the token wanted. So their sizes sum to at most twice the number of wrong places. Half of this
-# sum, divided by N, is the histogram distance. So the distance is at most the share of wrong places.
+# sum, divided by N, is the histogram distance, so the distance is at most the share of wrong places.
 #
 # ### In the wild
 #
-# * For this library's museum of bugs we read six published NumPy Transformers with backward passes by hand. In one of
-#   the six all gradients were right. One of the wrong ones passes all of its own 98 tests, and solves the copy task.
-# * Karpathy's "A Recipe for Training Neural Networks" (2019) names three of the tools: the loss at the start, one
-#   batch, and a leak test by the backward pass. Networks fail silently, he says.
-# * `torch.autograd.gradcheck` compares with differences of the forward pass in float64. It finds what tool 4 finds, and
-#   it too is blind to a wrong forward pass.
+# For this library's museum of bugs we read six published NumPy Transformers with backward passes by hand. In one of the
+# six all gradients were right, and one of the wrong ones passes all of its own 98 tests. More finds:
+# docs/in-the-wild.md.
 #
 # ## Exercise
 #
 # 1. *The eleventh patient*, 20 minutes. In a checkout, `from tests.museum.exhibits import EXHIBITS`, and choose one by
-#    its `name`. Predict its row, then run `with exhibit.planted(): print(examine()[0])`. You pass if five of your
-#    six predictions are right.
-# 2. *The seventh tool*, 20 minutes. Find a test that patient 10 fails and the other nine pass, and the healthy
-#    library too. It may use one formula of the paper.
+#    its `name`. Predict its row, then run `with exhibit.planted(): print(examine()[0])`. You pass if five of your six
+#    predictions are right.
+# 2. *The seventh tool*, 20 minutes. Find a test that patient 10 fails and the other nine pass, and the healthy library
+#    too. It may use one formula of the paper.
 #
 # Exercises with a checker: `minitransformer start 15`.
 #
@@ -422,6 +439,15 @@ print(f"first loss, mean of 12 seeds: {tied:.2f} with the shared matrix, {untied
 
 # %% [markdown]
 # ## Answers
+#
+# ### Do you remember?
+#
+# 1. In the first case a constant factor, which all entries share. In the second a path that only these entries take,
+#    such as a letter that comes twice, or a mask.
+# 2. In which array the mistake is, and whether the forward pass computes what it should.
+# 3. In the decoder's self-attention. The model goes by places, so it hardly needs what was written before.
+#
+# ### Questions
 #
 # 1. A mask that forgets the padding, or something that depends on the length of the array, such as a wrong reshape.
 # 2. In a forward pass whose backward pass fits (heads, masks, positions), or where there is no gradient: in the data,
@@ -437,7 +463,7 @@ print(f"first loss, mean of 12 seeds: {tied:.2f} with the shared matrix, {untied
 #
 # 1. *Heads are split and merged by a reshape alone*, without the transpose. Positions mix, and which ones depends on
 #    the length: so padding leaks, and the encoder is not equivariant. Split and merge undo each other, so all gradients
-#    are right. One batch is learned by heart. In decoding the length changes at every step, and no word is right.
+#    are right, and one batch is learned by heart. In decoding the length changes at every step, and no word is right.
 # 2. *LayerNorm's gamma is taken outside the two means of its backward pass.* Published. Exact while gamma is 1. The
 #    last norm's own gamma and beta are right, and everything after it is wrong.
 # 3. *The target is not shifted.* The decoder reads what it must say. So the first loss is low (the shared matrix makes
@@ -447,20 +473,20 @@ print(f"first loss, mean of 12 seeds: {tied:.2f} with the shared matrix, {untied
 # 4. *A token that comes twice gets only one of its gradients.* Published. Solved above.
 # 5. *The embeddings start with standard deviation 1*, PyTorch's default, so σ² is C instead of 1. The first loss is far
 #    too high, and no other patient fails on one batch.
-# 6. *The causal mask is off by default.* Published. In training every row sees its answer (lesson 07). In decoding
+# 6. *The causal mask is off by default.* Published. In training every row sees its answer (lesson 07), and in decoding
 #    there is no answer to see.
 # 7. *The keys' gradient is computed transposed and then reshaped into place.* Published. In cross-attention two of six
 #    are wrong, the weights and bias of keys and values. The queries' gradients are right, and so are those of norm 1,
 #    which feeds them. The encoder gets its gradient through the keys, so all of it is wrong. Self-attention has wrong
 #    keys of its own.
-# 8. *Decoding stops as soon as one row has said eos*: `any` instead of `all`. The shortest answer cuts all others.
-#    Everything that is trained is right.
-# 9. *The residual's gradient (lesson 11) is not added around cross-attention.* Published. So what lies before it in
-#    the decoder is wrong, norm 1 and self-attention. The encoder is spared. The model learns, because the path through
+# 8. *Decoding stops as soon as one row has said eos*: `any` instead of `all`. The shortest answer cuts all others,
+#    while everything that is trained is right.
+# 9. *The residual's gradient (lesson 11) is not added around cross-attention.* Published. So what lies before it in the
+#    decoder is wrong, norm 1 and self-attention, and the encoder is spared. The model learns, because the path through
 #    the queries still carries a gradient.
-# 10. *The exponent of the positions counts pairs twice*: 10000^(−4i/C) instead of 10000^(−2i/C), the "half right"
-#     table of lesson 09. Published: wrong exponents were found in eight public repositories, and people trained models
-#     with all of them. The positions are still all different, so everything works.
+# 10. *The exponent of the positions counts pairs twice*: 10000^(−4i/C) instead of 10000^(−2i/C), the "half right" table
+#     of lesson 09. Published: wrong exponents were found in eight public repositories, and people trained models with
+#     all of them. The positions are still all different, so everything works.
 
 # %%
 example = load_example()

@@ -2,6 +2,7 @@
 
 lesson.save(shift_table(TARGET_IN, TARGET_OUT, p_right), "shift")
 lesson.save(copy_and_reverse("equation", maps, lengths, curves))
+right, half_right = descend([2, 20]), descend([2, 0])
 lesson.save(valley(right, half_right), "descent")
 lesson.save(findings_chart(table, found, solves, columns))
 lesson.save(trail({2: gradient_errors, 4: more_gradient_errors}), "trail")
@@ -39,14 +40,17 @@ PLACES = {  # in the order in which the gradient reaches them: what their tensor
 
 def shift_table(target_in: Sequence[str], target_out: Sequence[str], p_right: Sequence[float]) -> "Figure":
     """What each row of the decoder sees and must write, and the probability that it gives to the right token."""
-    T, blue, rows, colors = len(target_in), mix(BLUE, 0.35), [], []
+    T, blue = len(target_in), mix(BLUE, 0.35)
+    rows: list[Any] = []
+    colors: list[Any] = []
+    box: Any = (0.08, 0.05, 0.9, 0.9)
     for t in range(T):
         rows.append([*target_in[: t + 1], *["hidden"] * (T - 1 - t), target_out[t], f"{p_right[t]:.3f}"])
         colors.append([blue] * (t + 1) + ["white"] * (T - 1 - t) + [blue, "white"])
     names = ["sees token 0", *(f"token {t}" for t in range(1, T)), "must write", "probability"]
     figure, axes = canvas(7.2, 2.0)
     labels = [f"row {t}" for t in range(T)]
-    axes.table(rows, colors, "center", rowLabels=labels, colLabels=names, bbox=(0.08, 0.05, 0.9, 0.9))
+    axes.table(rows, colors, "center", rowLabels=labels, colLabels=names, bbox=box)
     return figure
 
 
@@ -68,6 +72,14 @@ def copy_and_reverse(
     axes["curve"].set(xlabel="letters in the word", ylabel="words right (%)", xticks=lengths, xlim=(2.6, 14.4))
     axes["curve"].legend(loc="upper right")
     return figure
+
+
+def descend(factors: Sequence[float], lr: float = 0.04, steps: int = 100) -> list[np.ndarray]:
+    """The points of a descent from (1, 0.1), if the gradient at a point is the point times `factors`."""
+    points = [np.array([1, 0.1])]
+    for _ in range(steps):
+        points.append(points[-1] - lr * np.array(factors) * points[-1])
+    return points
 
 
 def valley(right: Sequence[np.ndarray], half_right: Sequence[np.ndarray]) -> "Figure":

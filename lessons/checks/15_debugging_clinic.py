@@ -8,6 +8,20 @@ import numpy as np
 from minitransformer.example import load_example
 
 WOUNDED = "encoder.layers.0.feed_forward.sublayer.expand.W"
+HANDS = {  # name: (what is right, {known mistake: what it gives})
+    "expected": (
+        lambda run: np.log(run.V) + 0.5,
+        {
+            "right only if all logits were 0: exp makes more of the large ones than of the small": lambda run: np.log(
+                run.V
+            ),
+            "σ² without the half: the mean of exp(z) is exp(σ²/2)": lambda run: np.log(run.V) + 1,
+            "the sign: exp(σ²/2) is above 1, so it makes the sum larger": lambda run: np.log(run.V) - 0.5,
+            "the logits of V tokens are summed after exp: V times the mean": lambda run: 0.5,
+            "this is the sum; the loss is its logarithm": lambda run: run.V * np.exp(0.5),
+        },
+    ),
+}
 
 
 def verify(lesson, run):
@@ -30,7 +44,8 @@ def the_example(lesson, run):
 
 def the_tools(lesson, run):
     rng = np.random.default_rng(9)
-    lesson.quote("Each of the V = 29 tokens should cost ln 29 = 3.367 nats", run.V, run.V, np.log(run.V))
+    lesson.quote("each of the V = 29 tokens would cost ln 29 = 3.367 nats", run.V, run.V, np.log(run.V))
+    lesson.check("the line of the first loss", abs(HANDS["expected"][0](run) - np.log(29) - 0.5), 0)
     lesson.quote("near ln 29 + 1/2 = 3.867", run.V, 1, 2, np.log(run.V) + 0.5)
     grid, sigma = np.linspace(-20, 20, 4001), 1.3
     density = np.exp(-(grid**2) / (2 * sigma**2)) / np.sqrt(2 * np.pi * sigma**2)
