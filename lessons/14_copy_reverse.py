@@ -5,7 +5,7 @@
 #
 # **A model writes one token at a time; how can it learn all tokens of an answer at once?**
 #
-# 12 min, with a pencil 30, going deeper 4 · runs in 60 s (fast: 10 s) · needs 00, 03, 07, 09, 12, 13 · difficulty 3 of
+# 11 min, with a pencil 30, going deeper 4 · runs in 60 s (fast: 10 s) · needs 00, 03, 07, 09, 12, 13 · difficulty 3 of
 # 5 · paper: sections 3.1, 3.5 and 5.4
 #
 # ## Five runs, or one?
