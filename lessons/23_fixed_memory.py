@@ -71,15 +71,14 @@ guess = ...  # per cent of 32 pairs that a matrix of 16 × 16 finds again
 #
 #     Z_t = Z_(t−1) + k_tᵀ v_t
 #
-# **The memory of all tokens is one running sum, and its size does not depend on how many there are.** It is the state
-# of a recurrent network, and it was inside attention all the time.
+# So all that is kept of the tokens is one running sum, whose size does not depend on how many there are. It is called
+# the state, as in a recurrent network, and it was inside attention all the time.
 #
-# The softmax does not allow this. exp(q_t·k_j) is no product of something of q_t with something of k_j, as long as both
-# have finitely many numbers, and each row is divided by a sum over its own scores. Linear attention replaces exp(q·k)
-# by a product φ(q)·φ(k) that can be split; more of that in Going deeper.
+# The softmax does not allow this. Its exp(q·k) is 1 + q·k + (q·k)²/2 + ..., and each power needs a state of its own, so
+# there would be infinitely many. Linear attention puts φ(q)·φ(k) in its place, a dot product of as many features as q
+# and k have; more of that in Going deeper.
 #
-# Here is head 0 of our decoder's self-attention (lesson 08), with the softmax and with a state, and then the state
-# after each of the five tokens.
+# Here is head 0 of our decoder's self-attention (lesson 08), with the softmax and with a state.
 
 
 # %%
@@ -100,10 +99,11 @@ show("o, with the softmax", o)
 show("o, from the state", o_state)
 
 # %% [markdown]
-# ![The state after each of five tokens](../plots/23_fixed_memory_states.png)
+# ![The last token adds its product to the state](../plots/23_fixed_memory_states.png)
 #
-# Five tokens have left five products in nine numbers. The two tables of o have little in common, since this model was
-# trained with a softmax. So the question is not whether both are the same, but what a state can do at its best.
+# The last token adds a column times a row to the state (blue is positive, grey negative). The two tables of o have
+# little in common, since this model was trained with a softmax, and nothing here divides by a sum. So the question is
+# not whether both are the same, but what a state can do at its best.
 #
 # ## The sum from the other end
 #
@@ -134,7 +134,8 @@ lesson.judge("dZ", dZ)
 #     dk_t = v_t dZ_tᵀ                                   from Z_t = ... + k_tᵀ v_t
 #     dv_t = k_t dZ_t
 #
-# A backward pass, too, can run with one matrix at a time: twice over the text, once in each direction.
+# So the backward pass, too, needs only one matrix at a time, in two runs over the text: forward it adds up Z again, for
+# dq, and backward it adds up dZ, for dk and dv.
 
 
 # %% Ours
@@ -174,8 +175,9 @@ for name, gradient in zip("qkv", found, strict=True):
 #       = v_i + Σ_j (k_i·k_j) v_j                        j ≠ i in the sum, and k_i·k_i = 1
 #
 # The answer is the right value, plus noise. If all keys are at right angles, the noise is 0, but there is room for only
-# D such keys. Random keys have k_i·k_j of the size 1/√D (lesson 05), so with values of length 1 the squared length of
-# the noise is (S − 1)/D in the mean. With D = 16 it is 0.44 for 8 pairs, 1.94 for 32, and 7.94 for 128.
+# D such keys. Random keys have k_i·k_j of the size 1/√D (lesson 05), so each term, with a value of length 1, has the
+# squared length 1/D on average. Products of different terms cancel, because random values point in all directions. So
+# the squared length of the noise is (S − 1)/D on average, with D = 16 0.44 for 8 pairs, 1.94 for 32, and 7.94 for 128.
 
 
 # %%
@@ -215,11 +217,13 @@ lesson.compare("per cent of 32 pairs that the state finds again", guess, shares[
 # ![How many pairs are found again](../plots/23_fixed_memory.png)
 #
 # Of 8 pairs the state finds 98.6 %, of 32 it finds 60 %, and of 128 only 10 %. Softmax, which keeps all keys and
-# values, finds all of them at every length (here with the scores 64 q·k, which are sharp enough to pick one key). If
-# your curve for the state stays at 100 %, the value of the question has found its way into the answer.
+# values, finds all of them at every length. (Its scores are 64 q·k here, sharp enough to pick one key. A factor does
+# not help the state: its whole answer grows, and the nearest value stays the nearest.) If your curve for the state
+# stays at 100 %, your answers have seen v_i itself, and not only Z.
 #
-# Nothing breaks at 16 pairs, where the right angles end. The memory does not overflow as a disk does: it fades, and all
-# pairs fade at once, the first as much as the last, because a sum has no order.
+# Nothing breaks at 16 pairs, where the right angles end. The memory does not overflow as a disk does. **All pairs lie
+# in one running sum that never grows, so they all fade together**, the first as much as the last, because a sum has no
+# order.
 #
 # ## A window instead
 #
@@ -254,7 +258,8 @@ lesson.check("... and not on any token further away", max(moved[: 19 - reach]), 
 #
 # State and window have the same 256 numbers. With 32 pairs the window finds the newest 8 and no other, which is 25 %;
 # the state finds 60 %. So blurring keeps more than cutting off, but the two fail differently. The window is perfect for
-# what was just said and blind for the rest, while the state half remembers everything and cannot tell you which half.
+# what was just said and blind for the rest. The state has an answer to everything, and its wrong answers, four of ten,
+# look just like the right ones.
 #
 # Would it help to write more cleverly? Give the writer what no running memory has: all pairs at once, and 2,000 steps
 # of Adam (lesson 13) on the matrix. The logits of a question are the products of its answer with all values, so lesson
@@ -262,27 +267,32 @@ lesson.check("... and not on any token further away", max(moved[: 19 - reach]), 
 
 
 # %%
-def by_training(k, v):
+def by_training(k, v, written=None):
+    """Answers of a matrix that was trained on the first `written` pairs, or on all."""
     Z = Parameter(np.zeros((k.shape[1], v.shape[1])))
     adam = Adam([Z], lr=0.3)
+    asked, own = k[:written], np.eye(len(k))[:written]
     for _ in range(lesson.pick(full=2000, fast=200)):
-        p, _ = softmax(k @ Z.data @ v.T)
-        Z.grad[...] = k.T @ (p - np.eye(len(k))) @ v / len(k)
+        p, _ = softmax(asked @ Z.data @ v.T)
+        Z.grad[...] = asked.T @ (p - own) @ v / len(asked)
         adam.step()
     return k @ Z.data
 
 
 shares["trained"] = [100 * right(S, 16, by_training, 3).mean() for S in counts]
 show("per cent found again", [shares["state"], shares["trained"]], ["state", "trained"], counts, digits=1)
+part = 100 * right(128, 16, partial(by_training, written=48), 3)
+print(f"of 128 pairs, trained on the first 48: {part.mean():.1f} % of all, {part[:48].mean():.1f} % of the 48")
 
 # %% [markdown]
 # The trained matrix finds all of 64 pairs, of which the sum finds 27 %. So 256 numbers have much more room than a
-# running sum makes use of. But the room has an end: of 128 pairs even the trained matrix finds only 14 %, hardly more
-# than the sum. Up to the end a memory loses by the way it is written, and beyond it by its size.
+# running sum makes use of. With 128 pairs the room is too small, and the same training finds only 14 %, hardly more
+# than the sum. Train it on 48 of the 128 pairs alone, and it finds them all among the 128 values, which is 38 %. So a
+# memory that is too small loses most by trying to keep everything.
 #
-# A running memory has to write each pair in one step, before it knows the next. Training makes it choose keys that
-# disturb each other less. In the library's own experiment (docs/benchmarks.md) a small decoder with linear attention
-# learns to find one of 26 pairs in 82 % of the texts, and with full attention in all of them.
+# A running memory has to write each pair in one step, before it knows the next. But a model can learn keys that disturb
+# each other less than random ones. In the library's own experiment (docs/benchmarks.md) a small decoder with linear
+# attention learns to find one of 26 pairs in 82 % of the texts, and with full attention in all of them.
 
 # %% [markdown]
 # ## Going deeper
@@ -435,8 +445,8 @@ for name, found in by_age.items():
 #
 # 1. dq_t = do_t Z_tᵀ has the state that the query has met. The later tokens were not in it, and they may not matter.
 #    One can go back to it by taking products off the last state, at the price of rounding.
-# 2. Half. Every token is in the sum, but with D = 16 and 128 pairs only 10 % can be found. The memory has no end, and
-#    it has a size.
+# 2. Half. Every token is in the sum, but with D = 16 and 128 pairs only 10 % can be found. Nothing is thrown away, but
+#    how much can be found again is limited by D.
 # 3. (S − 1)/D stays at 0.44 for D = 457,141, and the matrix then has D² numbers, 2.1e11. All keys and values of that
 #    width are 1.8e11 numbers, so nothing is saved. (Fewer would do, since the noise spreads over more directions.)
 # 4. To the first token: one layer of full attention has no limit, and the others add nothing to that.
@@ -448,13 +458,14 @@ for name, found in by_age.items():
 
 # %%
 # the pictures of this lesson
-states = {f"after {read} (D, D)": state for read, state in zip(["bos", *"pots"], Z, strict=True)}
-lesson.save(grids(states, {}, digits=1), "states")
+step = {"Z after «t» (D, D)": Z[3], "kᵀ (D, 1)": k[4][:, None], "v (1, D)": v[4][None], "Z after «s» (D, D)": Z[4]}
+lesson.save(grids(step, between="+×="), "states")
 
 colors = {"softmax": GREEN, "trained": GREY, "state": BLUE, "window": ORANGE}
 figure, axis = plt.subplots(figsize=(7.2, 3.2))
 for name, color in colors.items():
     axis.semilogx(counts, shares[name], "o-", color=color, markersize=4, label=name)
+axis.plot(128, part.mean(), "x", color=GREY, label="trained on 48")
 axis.set_xticks(counts, [str(count) for count in counts])
 axis.minorticks_off()
 axis.set(xlabel="pairs stored", ylabel="found again (%)", ylim=(-3, 105), title="Keys and values of 16 numbers")
