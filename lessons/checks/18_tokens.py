@@ -25,14 +25,13 @@ HANDS = {
     "bits": (
         lambda run: run.nats.sum() / np.log(2) / len(run.corpus.held_out),
         {
-            "these are bits per token: multiply by the tokens per character": lambda run: run.nats.mean() / np.log(2),
+            "these are bits per token, and a token is a byte here: some characters have several": lambda run: (
+                run.nats.mean() / np.log(2)
+            ),
             "these are nats per token": lambda run: run.nats.mean(),
             "these are nats: one bit is ln 2 nats": lambda run: run.nats.sum() / len(run.corpus.held_out),
             "there are more bits than nats, so divide by ln 2": lambda run: (
                 run.nats.sum() * np.log(2) / len(run.corpus.held_out)
-            ),
-            "these are bits per byte: some characters have several": lambda run: (
-                run.nats.sum() / np.log(2) / len(run.corpus.held_out.encode())
             ),
             "these are the bits of the whole text": lambda run: run.nats.sum() / np.log(2),
             "the mean is over tokens already, so do not divide by the characters again": lambda run: (
