@@ -19,6 +19,7 @@ TASK = re.compile(
     r"^\[(In the explorer: [^\]]+)\]\(\.\./minitransformer/(explorer)/page/(index\.html#embed=[^)]+)\)$",
     flags=re.MULTILINE,
 )
+TITLES = ("Imports", "Ours")  # of cells that are folded
 CELL = re.compile(r"^# %%(.*)\n", flags=re.MULTILINE)
 
 
@@ -28,7 +29,7 @@ class Cell(NamedTuple):
     prose: bool
     source: str  # Markdown, or Python
     line: int  # where the source begins, from 1
-    title: str = ""  # "Imports" or "Ours": code that is folded
+    title: str = ""  # one of TITLES
 
     @property
     def digest(self) -> str:
@@ -45,7 +46,7 @@ def read_cells(text: str) -> list[Cell]:
         lines = body.splitlines()
         if prose:
             lines = [line[2:] if line.startswith("# ") else line.removeprefix("#") for line in lines]
-        cells.append(Cell(prose, "\n".join(lines).strip("\n"), line + 1, "" if prose else kind.strip()))
+        cells.append(Cell(prose, "\n".join(lines).strip("\n"), line + 1, kind.strip() if kind.strip() in TITLES else ""))
         line += body.count("\n") + 1
     return cells
 
