@@ -13,7 +13,8 @@ from .percent import read_outputs
 
 CAPTION = '<p class="caption" role="heading" aria-level="2">'
 HERE = Path(__file__).resolve().parent
-TOKENS = re.compile(r"(«[^»]+»|\b(?:[stop]|bos)→(?:[stop]|eos)\b)")
+TOKEN = re.compile(r"«[^»]+»|\b(?:[stop]|bos)→(?:[stop]|eos)\b")
+MARKED = re.compile(f"({TOKEN.pattern}|{mathml.INLINE.pattern})")
 
 
 def digest() -> str:
@@ -37,20 +38,25 @@ def set_formulas(app, doctree):
                 block.replace_self(nodes.raw("", mathematics, format="html"))
 
 
-def set_keycaps(app, doctree):
-    """In lessons, the tokens of the running example look like keys: «o», and the row p→o."""
+def set_sentences(app, doctree):
+    """In the sentences of lessons, tokens look like keys (p→o is a row's name), and a name with an index is MathML."""
     if number_of(app.env.docname) is None:
         return
     for text in list(doctree.findall(nodes.Text)):
-        if not isinstance(text.parent, nodes.literal | nodes.literal_block | nodes.raw) and TOKENS.search(text):
-            pieces = [keycap(piece) if TOKENS.fullmatch(piece) else nodes.Text(piece) for piece in TOKENS.split(text)]
-            text.parent.replace(text, [piece for piece in pieces if piece.astext()])
+        if not isinstance(text.parent, nodes.literal | nodes.literal_block | nodes.raw | nodes.title):
+            pieces = [piece for piece in MARKED.split(text) if piece]
+            if len(pieces) > 1 or MARKED.fullmatch(text):
+                text.parent.replace(text, [marked(piece) for piece in pieces])
 
 
-def keycap(text):
-    """A token, or the two of a row's name."""
-    keys = [f"<kbd>{html.escape(token)}</kbd>" for token in text.strip("«»").split("→")]
-    return nodes.raw("", f'<span class="token">{"→".join(keys)}</span>', format="html")
+def marked(text):
+    """A piece of a sentence: keys, MathML, or text as it is."""
+    if TOKEN.fullmatch(text):
+        keys = [f"<kbd>{html.escape(token)}</kbd>" for token in text.strip("«»").split("→")]
+        return nodes.raw("", f'<span class="token">{"→".join(keys)}</span>', format="html")
+    if mathml.INLINE.fullmatch(text):
+        return nodes.raw("", mathml.formula(text, display=False), format="html")
+    return nodes.Text(text)
 
 
 def finish_lesson(app, doctree, docname):
@@ -98,7 +104,7 @@ def setup(app):
     app.connect("autodoc-process-signature", docstrings.shorten)
     app.connect("autodoc-skip-member", reference.skip)
     app.connect("doctree-read", set_formulas)
-    app.connect("doctree-read", set_keycaps)
+    app.connect("doctree-read", set_sentences)
     app.connect("doctree-resolved", finish_lesson)
     app.connect("doctree-resolved", links.name_pages)
     app.connect("doctree-resolved", links.link_lessons)

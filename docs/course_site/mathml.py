@@ -16,9 +16,10 @@ from .formulas import SYMBOL
 
 COLUMNS = re.compile(r" {3,}(?=[^ =≈≤≥←])")
 RELATIONS = "=≈≤≥←"
-FUNCTIONS = set(
-    re.findall(r"\w+", "exp ln log sin cos tan mean max min Var softmax Im Re sign sum split merge LayerNorm rms eps")
-)
+FUNCTIONS = {
+    *("exp", "ln", "log", "sin", "cos", "tan", "tanh", "sigmoid", "softmax", "mean", "max", "min", "Var", "Im", "Re"),
+    *("sign", "sum", "split", "merge", "LayerNorm", "rms", "eps"),
+}
 TOKEN = re.compile(
     r"(?P<space> +)"
     r"|(?P<quoted>\"[^\"]*\")"
@@ -37,8 +38,14 @@ DIGITS = {
     **dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻ᵀ", "0123456789−⊤", strict=True)),
 }
 LOW, HIGH = re.compile("[₀-₉]+"), re.compile("[⁰¹²³⁴-⁹⁻ᵀ]+")
-POWER = re.compile(r"\^(?:\(([^()]*(?:\([^()]*\)[^()]*)*)\)|([-−]?[^\W_]+(?:\.\d+)?))")
+POWER = re.compile(r"\^(?:\(((?:[^()]|\([^()]*\))*)\)|([-−]?(?:[^\W_]+(?:\.\d+)?|\([^()]*\))))")
+# a name with an index, or a power, within a sentence
+INLINE = re.compile(
+    r"(?<![\w/^])[∂]?(?:[^\W\d_]+[\u0300-\u036f]?[*']?_(?:\([^()]*\)|[a-z0-9]{1,2})(?![^\Wᵀ²³]|_)[ᵀ²³]?"
+    r"|\w+\^(?:[−-]?\([^()]*\)|[−-]?\w+))"
+)
 CODE = re.compile(r"\*\*|\bself\.|^\s*(?:for|def|if) .*:$", flags=re.MULTILINE)
+COUNTERS = "[bcdhijkntw]{3}"  # three indices, and no word
 STOPS = frozenset("+−=≈≤≥←→<>,;:&·∘×")  # what a spaced fraction does not reach across
 ENDS = {"(": ")", "[": "]", "{": "}"}
 
@@ -126,12 +133,13 @@ def known(word: str) -> bool:
     return bool(found and found.lastgroup != "rest")
 
 
-def formula(text: str) -> str:
-    """A formula on one line -> MathML. Raises NoFormulaError if it cannot be read."""
+def formula(text: str, display: bool = True) -> str:
+    """A formula on one line, or within a sentence -> MathML. Raises NoFormulaError if it cannot be read."""
     parts, place = sequence(text, 0, "")
     if place != len(text):
         raise NoFormulaError(text)
-    return f'<math displaystyle="true">{joined(parts)}</math>'
+    opening = '<math displaystyle="true">' if display else "<math>"
+    return f"{opening}{joined(parts)}</math>"
 
 
 def sequence(text: str, place: int, end: str) -> tuple[list[Part], int]:
@@ -246,7 +254,7 @@ def with_scripts(base: str, text: str, place: int) -> tuple[str, int]:
 
 def script(text: str) -> str:
     """An index: letters that count stand by themselves, a word stays a word."""
-    if re.fullmatch(r"[A-Za-z]{3,}", text) or " " in text:
+    if " " in text or (re.fullmatch(r"[A-Za-z]{3,}", text) and not re.fullmatch(COUNTERS, text)):
         return f"<mtext>{html.escape(text)}</mtext>"
     return "".join(
         f"<mn>{one}</mn>" if one.isdigit() else f"<mi>{html.escape(one)}</mi>" for one in re.findall(r"\d+|\D", text)

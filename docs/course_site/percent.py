@@ -46,7 +46,9 @@ def read_cells(text: str) -> list[Cell]:
         lines = body.splitlines()
         if prose:
             lines = [line[2:] if line.startswith("# ") else line.removeprefix("#") for line in lines]
-        cells.append(Cell(prose, "\n".join(lines).strip("\n"), line + 1, kind.strip() if kind.strip() in TITLES else ""))
+        cells.append(
+            Cell(prose, "\n".join(lines).strip("\n"), line + 1, kind.strip() if kind.strip() in TITLES else "")
+        )
         line += body.count("\n") + 1
     return cells
 

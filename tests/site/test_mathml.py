@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("pygments", reason="the site's tools are missing: pip install -e '.[docs]'")
 pytest.importorskip("sphinx", reason="the site's tools are missing: pip install -e '.[docs]'")
 
-from docs.course_site.mathml import block, formula
+from docs.course_site.mathml import INLINE, block, formula
 from docs.course_site.percent import read_cells
 from tests.lessons.conftest import LESSONS
 
@@ -58,11 +58,20 @@ def speak(element):
         ("|f''|/2 = ‖J‖", "frac(|sup(f, ′′)|, 2)=‖J‖"),
         ("Σ_{allowed i} p*_ti", "sub(Σ, allowed i) subsup(p, ti, *)"),
         ('p("po", eos) = 0.5', 'p("po",eos)=0.5'),
+        ("(1 + 1/T)^−(T−1)", "sup((1+frac(1, T)), −(T−1))"),
+        ("Σ_d scorer_d match_tjd", "sub(Σ, d) sub(scorer, d) sub(match, tjd)"),
+        ("p_right", "sub(p, right)"),
         ("0 < a < 1,024 & 6.1e-17", "0<a<1,024&6.1e-17"),
     ],
 )
 def test_a_formula_becomes_the_mathematics_that_it_means(text, said):
     assert spoken(formula(text)) == said
+
+
+def test_a_name_with_an_index_is_found_in_a_sentence_and_a_name_of_code_is_not():
+    sentence = "so y_(t−1) and dp_tj, W_q and d_k grow as 2^−(T−1), W_xᵀ, not use_backend or runs/my_run or gradcheck"
+    assert INLINE.findall(sentence) == ["y_(t−1)", "dp_tj", "W_q", "d_k", "2^−(T−1)", "W_xᵀ"]
+    assert spoken(formula("y_(t−1)", display=False)) == "sub(y, t−1)"
 
 
 def test_columns_are_formulas_or_comments_and_relations_stand_below_each_other():
