@@ -329,17 +329,6 @@ guesses = np.random.default_rng(0).dirichlet(50 * p_star, size=1000)  # 1000 oth
 lesson.check("the best of 1000 other guesses costs more, by", (-np.log(guesses) @ p_star).min() - entropy, at_least=0)
 
 # %% [markdown]
-# ### In the wild
-#
-# * When is the first loss near ln V? If the logits are normal with variance σ², the mean of exp(z) is about exp(σ²/2),
-#   and boldness is about σ²/2. GPT-2's output matrix starts with a standard deviation of 0.02 and meets 768 features of
-#   size 1: σ = 0.02 · √768 = 0.55, and boldness is 0.15. That is near ln V. Ours starts with 1/√64, so σ is at least 1,
-#   and boldness about 0.5, with the stammer on top. Neither is a mistake.
-# * Perplexity is exp(L): the number of equally likely tokens that would be as hard. For a blind guess it is V.
-# * Toy tasks are often tested on fresh random words. Many of the short ones were in the training set: there are only
-#   676 words of two letters. A hash of the letters keeps each word on one side forever.
-# * A token that is right with probability 0.99 sounds good. A word of nine letters needs ten tokens: 0.99¹⁰ = 0.904.
-#
 # ## Exercise
 #
 # 1. Five minutes. Try a palindrome, `aaaaaaaaaa`, and a word of 14 letters. Before each run, say what the picture will

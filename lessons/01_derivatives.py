@@ -395,14 +395,6 @@ lesson.check("random dy: the doubled one is caught", error(2 * centre_backward(d
 lesson.check("dy = 1: the doubled one passes", np.abs(2 * centre_backward(ones) - blind_dx).max(), 1e-15)
 
 # %% [markdown]
-# ### In the wild
-#
-# * These lessons measure the error of an array by max |yours − true| / max |true|, because an entry that is nearly 0
-#   would look wrong if it were divided by itself.
-# * Stanford's CS231n recommends two-sided differences with h = 1e-5, near the bottom of the V. It divides by the larger
-#   of |yours| and |true|, and then a factor 2 shows as 0.5.
-# * PyTorch's `torch.autograd.gradcheck` takes two-sided differences with 1e-6 and tolerates 0.1 %.
-#
 # ## Exercise
 #
 # 1. Pencil, then keyboard, 20 minutes. Show with Taylor's series that this is f' up to an error of order h⁴. What are

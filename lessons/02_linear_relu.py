@@ -5,7 +5,7 @@
 #
 # **The output of a layer should change; how much of that is up to each weight, each bias and each input?**
 #
-# 11 min, with a pencil 30, going deeper 6 · runs in 60 s (fast: 8 s) · needs 01 · difficulty 2 of 5 · paper: section
+# 11 min, with a pencil 30, going deeper 5 · runs in 60 s (fast: 8 s) · needs 01 · difficulty 2 of 5 · paper: section
 # 3.3, equation 2
 #
 # ## 110 numbers and one complaint
@@ -361,18 +361,6 @@ lesson.check("complex step along the direction", error(loss_at(1e-30j).imag / 1e
 # In a batch, x is (B, T, C). Count the tokens of all sequences together, N = B T, and all formulas above hold. So db is
 # a sum over two axes, B and T. If you sum over the first one only, db has the shape (T, F), and NumPy broadcasts b −
 # lr db to that shape without a word. (lr is the learning rate, the size of the step.)
-#
-# ### In the wild
-#
-# * PyTorch's `nn.Linear` stores W as (out, in) and computes x Wᵀ + b. We store (in, out), as the paper writes it, and
-#   so does GPT-2 in the Hugging Face library. If you copy its weights into `nn.Linear` and forget to transpose, every
-#   matrix fails to load except the square one after attention. That one loads without complaint.
-# * PyTorch has three ways to write max(0, a), with three slopes at 0: `relu` has 0, `clamp(min=0)` has 1, `maximum`
-#   with zeros has 0.5. It hardly matters, since a is hardly ever exactly 0.
-# * Lillicrap and others (2016) computed dx with a fixed random matrix instead of Wᵀ, on purpose. The networks learned,
-#   because W comes to agree with the random matrix. They call it feedback alignment. Something like it may be why our
-#   pink curve falls.
-# * In the paper's base model, C = 512 and F = 2048, and one network has 2·512·2048 + 2048 + 512 = 2,099,712 parameters.
 #
 # ## Exercise
 #

@@ -5,7 +5,7 @@
 #
 # **How wrong is a guess, and which way should each of its scores move?**
 #
-# 10 min, with a pencil 30, going deeper 6 · runs in 8 s (fast: 8 s) · needs 01, 02 · difficulty 2 of 5 · paper: section
+# 10 min, with a pencil 30, going deeper 5 · runs in 8 s (fast: 8 s) · needs 01, 02 · difficulty 2 of 5 · paper: section
 # 3.4 (the softmax after the last layer), section 5.4 (label smoothing)
 #
 # ## Right, but not sure
@@ -328,24 +328,6 @@ show("the two losses", [naive, exact], ["from p", "from the logits"], ["not smoo
 # (2/3, 1/3, 0).
 
 # %% [markdown]
-# ### In the wild
-#
-# * Our smoothing is that of Szegedy and others (2016), whom the paper cites, and of PyTorch. The authors' own code
-#   spreads ε over the V − 1 other tokens, and the Annotated Transformer over V − 2, without padding. At V = 37,000 all
-#   three floors are 1.377 nats; at V = 5 they are 0.390, 0.464 and 0.435.
-# * A new model whose logits are all equal has the loss ln V, smoothed or not. Most new models are above, because their
-#   logits are not equal (lesson 00). That is no mistake by itself. But if the first loss is far *below* ln V, the model
-#   sees the answer.
-# * Papers report the perplexity, exp of the loss *without* smoothing. At the floor that loss is 0.105, so exp(1.377) is
-#   no perplexity.
-# * PyTorch's `CrossEntropyLoss` wants logits. If you give it probabilities, it takes the softmax of a softmax, and at
-#   V = 37,000 even a perfect model stays at 9.519 nats.
-# * The same class leaves out targets equal to −100. If you pad with 0 and do not set `ignore_index`, the model learns
-#   to predict padding, at which it soon excels.
-# * tensor2tensor, the authors' code, subtracts the floor from the loss that it reports. Others do not, and fairseq
-#   reports bits, which are nats divided by ln 2. Before you compare the losses of two repositories, look at how each of
-#   them reports.
-#
 # ## Exercise
 #
 # 1. Pencil, 10 minutes. With the mistaken gradient and p*_0 ≥ p*_1 ≥ p*_2, when does the third token survive? Check
@@ -366,8 +348,7 @@ show("the two losses", [naive, exact], ["from p", "from the logits"], ["not smoo
 # %%
 survivor = descend(np.array([0.4, 0.35, 0.25]), True, 20000, np.zeros(3))[-1]
 two = descend(np.array([0.7, 0.3]), True, 2000, np.zeros(2))[-1]
-twice = cross_entropy(one_hot, one_hot)  # a perfect model's probabilities, taken for logits
-print("survivor", survivor.round(3), "two tokens", two.round(4), f"softmax of a softmax {twice:.3f} nats")
+print("survivor", survivor.round(3), "two tokens", two.round(4))
 
 # %% [markdown]
 # ## Answers

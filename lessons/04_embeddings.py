@@ -5,7 +5,7 @@
 #
 # **How does a letter become a vector, and what does a matrix learn that is used in three places?**
 #
-# 10 min, with a pencil 30, going deeper 7 · runs in 45 s (fast: 9 s) · needs 01, 02, 03 · difficulty 2 of 5 · paper:
+# 10 min, with a pencil 30, going deeper 6 · runs in 45 s (fast: 9 s) · needs 01, 02, 03 · difficulty 2 of 5 · paper:
 # section 3.4
 #
 # ## A letter is not a number
@@ -387,16 +387,6 @@ growth = ((np.sqrt(512) * first @ left) @ (np.sqrt(512) * second @ right)) / ((f
 lesson.check("a dot product of two tokens grows by C", error(growth, 512.0), 1e-12)
 
 # %% [markdown]
-# ### In the wild
-#
-# * tensor2tensor, the authors' own code, draws E with size 1/√C and multiplies by √C on the way in, as derived above.
-#   The paper prints the factor but not the initial weights, so most readers see half of the idea.
-# * PyTorch's `nn.Transformer` contains no embedding. People add `nn.Embedding` (size 1) *and* the factor √C. At C = 512
-#   the tokens then have the size 22.6 and the positions 0.7. Now the positions are the quiet ones.
-# * GPT-2 has no factor. It draws E with size 0.02 and learns positions that begin small, too.
-# * PyTorch's `dE[ids] += de` loses gradients just as NumPy's does. `index_add_` is the right call.
-# * NumPy takes the id −1 for the last row, without a complaint. Check ids before you look them up.
-#
 # ## Exercise
 #
 # 1. Keyboard, 15 minutes. Write `embed_backward` without `np.add.at` and without a product. Sort the ids with

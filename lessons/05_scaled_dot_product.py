@@ -5,7 +5,7 @@
 #
 # **How does a token find the other token that it needs, and why are the scores divided by √D?**
 #
-# 11 min, with a pencil 30, going deeper 4 · runs in 15 s (fast: 15 s) · needs 01, 02, 03 · difficulty 2 of 5 · paper:
+# 10 min, with a pencil 30, going deeper 4 · runs in 15 s (fast: 15 s) · needs 01, 02, 03 · difficulty 2 of 5 · paper:
 # section 3.2.1, equation 1
 #
 # ## A row that needs another row
@@ -342,12 +342,6 @@ lesson.check(
 different = error(attention(q, k, v)[0], kernel_regression(q, k, v, np.sqrt(D)))
 
 # %% [markdown]
-# ### In the wild
-#
-# A common mistake divides by √C instead of √D. No shape changes, and the model can learn longer queries, so the mistake
-# lives long. PyTorch's `scaled_dot_product_attention` has an argument `scale`, whose default is 1/√D. More finds:
-# docs/in-the-wild.md.
-#
 # ## Exercise
 #
 # 1. Pencil, 10 minutes. The entries of q have the mean 2, those of k the mean 3, and all variances are 1. What are the

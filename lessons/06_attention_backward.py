@@ -397,12 +397,6 @@ print(f"256 equal keys: each value gets {shares.min():.5f} to {shares.max():.5f}
 print(f"a lead of 40: the largest gradient of a score is {deaf:.1e}")
 
 # %% [markdown]
-# ### In the wild
-#
-# In public NumPy Transformers we found dk with a reshape instead of a transpose, and a softmax backward that divides by
-# the size of the batch. A model may well train with either, because a direction that is partly right still leads
-# downhill. More finds: docs/in-the-wild.md.
-#
 # ## Exercise
 #
 # 1. Pencil, 10 minutes. Show that √D dq_t = Σ_j p_tj (dp_tj − p·dp) (k_j − Σ_i p_ti k_i). What is the right side called

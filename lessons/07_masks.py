@@ -5,7 +5,7 @@
 #
 # **How do you keep a row from reading what it must write, and how would you notice if it does?**
 #
-# 13 min, with a pencil 35, going deeper 5 · runs in 60 s (fast: 10 s) · needs 01, 02, 03, 05, 06 · difficulty 2 of 5 ·
+# 12 min, with a pencil 35, going deeper 4 · runs in 60 s (fast: 10 s) · needs 01, 02, 03, 05, 06 · difficulty 2 of 5 ·
 # paper: sections 3.1 and 3.2.3
 #
 # ## The answer is in the next row
@@ -417,12 +417,6 @@ lesson.save(figure, "finite")
 #   half of the alphabet the next letter is: seven rows cost ln 8, the last one ln 16, and (7 ln 8 + ln 16) / 8 = 2.17.
 
 # %% [markdown]
-# ### In the wild
-#
-# A fully masked row in PyTorch 2.13, tried by us: `F.scaled_dot_product_attention` gives 0, and so does
-# `nn.MultiheadAttention` with need_weights=False. With need_weights=True, its default, it gives NaN. More finds:
-# docs/in-the-wild.md.
-#
 # ## Exercise
 #
 # 1. Keyboard, 20 minutes. Run `reach_of` on a model that you use, without dropout. Then break the mask in one head of

@@ -5,7 +5,7 @@
 #
 # **A token needs two things at once. How do several attentions fit into one, and what do they cost?**
 #
-# 12 min, with a pencil 35, going deeper 7 · runs in 15 s (fast: 12 s) · needs 01, 02, 04, 05, 06, 07 · difficulty 3 of
+# 11 min, with a pencil 35, going deeper 6 · runs in 15 s (fast: 12 s) · needs 01, 02, 04, 05, 06, 07 · difficulty 3 of
 # 5 · paper: section 3.2.2
 #
 # ## One question is not enough
@@ -417,13 +417,6 @@ for heads, best in seconds.items():
 # of every new model, after one backward pass, whether each parameter has a gradient that is not 0. The honest exception
 # is b_k (lesson 06). In the layer with the copied line even b_k has a gradient, because there it is also the bias of
 # the values.
-#
-# ### In the wild
-#
-# `nn.MultiheadAttention` of PyTorch returns the weights averaged over the heads, unless you set `average_attn_weights`,
-# and the average of a shift and a reversal is neither. In the paper's Table 3, rows (A), one head is 0.9 BLEU (a score
-# for translations) worse than the best, and 32 heads are worse than 8, too: with D = 16, a score is a sum of only 16
-# products. More finds: docs/in-the-wild.md.
 #
 # ## Exercise
 #

@@ -422,11 +422,6 @@ lesson.check("dPE of learned positions, against the complex step", error(dPE, tr
 lesson.check("and equal to the library's", error(learned.P.grad, dPE), 1e-14)
 
 # %% [markdown]
-# ### In the wild
-#
-# Not all orders are lost without positions: a causal mask (lesson 07) lets row 0 see one token and row 5 six, so
-# decoders can learn without them (Haviv et al. 2022), and encoders cannot. More finds: docs/in-the-wild.md.
-#
 # ## Exercise
 #
 # 1. Pencil, 15 minutes. To write a word of eight letters backwards, position t must find position 7 − t. Which 2 × 2

@@ -5,7 +5,7 @@
 #
 # **What keeps a token's numbers at one size through all layers, and what does that do to the gradient?**
 #
-# 11 min, with a pencil 35, going deeper 7 · runs in 3 s (fast: 3 s) · needs 01, 02, 05, 06 · difficulty 3 of 5 · paper:
+# 11 min, with a pencil 35, going deeper 6 · runs in 3 s (fast: 3 s) · needs 01, 02, 05, 06 · difficulty 3 of 5 · paper:
 # section 3.1 (the "Norm" in "Add & Norm"); Ba, Kiros and Hinton 2016
 #
 # ## Sizes that nobody chose
@@ -379,11 +379,6 @@ lesson.check("RMSNorm: y equal to the library's", error(gamma_many * x_rms, libr
 lesson.check("RMSNorm: dx equal to the library's", error(dx_rms, layer.backward(dy_many, cache)), 1e-13)
 
 # %% [markdown]
-# ### In the wild
-#
-# You can find γ outside the means in public repositories, where it survives because their tests check a new layer. If
-# you move weights from one library to another, move ε with them. More finds: docs/in-the-wild.md.
-#
 # ## Exercise
 #
 # 1. Pencil, 10 minutes. Work out x̂ and dx for C = 2 and ε = 0. What is left of the input?

@@ -419,12 +419,6 @@ for placement, stack in untrained.items():
     print(f"gradient of W_q and W_k, layer 12 / layer 1 = {query_key[-1] / query_key[0]:.4f}")
 
 # %% [markdown]
-# ### In the wild
-#
-# Xiong et al. (2020) explained warm-up by the gradients of the untrained model. Liu et al. (2020) found, as we do, that
-# vanishing gradients are not where the trouble starts, and Noci et al. (2022) describe tokens that become alike. More
-# finds: docs/in-the-wild.md.
-#
 # ## Exercise
 #
 # 1. Keyboard, 15 minutes. Write a layer `MyResidual` with a feed-forward network inside, y = LayerNorm(2 x + f(x)).

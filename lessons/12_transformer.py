@@ -520,12 +520,6 @@ print(f"a changed last token moves earlier rows by {moved[right_attend]:.2g}; sw
 # the total is 63,082,496. The paper prints 65 million, which fits no vocabulary near the 37,000 of its text (see
 # docs/paper.md), so a program is not proven right because it prints exactly that.
 #
-# ### In the wild
-#
-# A framework with autograd adds up dM and dE by itself, but it cannot know that two matrices were meant to be one. If a
-# model loses the tie when it is copied or loaded, there is no error, only 18.9 million more parameters. More finds:
-# docs/in-the-wild.md.
-#
 # ## Exercise
 #
 # 1. Pre-norm, 30 minutes. Change the two layers to x + piece(Norm(x)), add one norm after each stack, and mend the

@@ -5,7 +5,7 @@
 #
 # **An LSTM can carry a gradient over a thousand tokens. Why did attention replace it all the same?**
 #
-# 12 min, with a pencil 35, going deeper 7 · runs in 10 s (fast: 10 s) · needs 01, 02, 04, 05, 06 · difficulty 3 of 5 ·
+# 12 min, with a pencil 35, going deeper 6 · runs in 10 s (fast: 10 s) · needs 01, 02, 04, 05, 06 · difficulty 3 of 5 ·
 # paper: section 4, and Bahdanau et al. 2014, section 3
 #
 # ## One vector for a whole sentence
@@ -175,7 +175,7 @@ lesson.check("dx, dW_y and db, against the library's", max(error(*part) for part
 # After 1,023 steps it is 1.1e-308, and so far the colleague is right.
 #
 # But no law says 1/2. The gate is a sigmoid of a sum with a bias, and we choose what the bias begins with. Let it be
-# ln T, where T is the number of tokens that we want to reach back:
+# ln T (Tallec and Ollivier 2018), where T is how far we want to reach back:
 #
 #     sigmoid(ln T) = 1 / (1 + exp(−ln T))
 #                   = 1 / (1 + 1/T)                                exp(−ln T) = 1/T
@@ -342,7 +342,7 @@ for name, values in reach.items():
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest and go on with lesson 18.
+# You can skip the rest and go on with lesson 18. What such models are worth when trained is in docs/compare.md.
 #
 # ### How much room is in a sum?
 #
@@ -396,19 +396,6 @@ print(f"the last cells have the size {size:.1f}; {slopes:.1%} of them are where 
 # products come one after the other, because y_(t−1) must be known first, and attention's come all at once. This is the
 # paper's argument in section 4. Additive attention adds T · S · D numbers that go through a tanh, and keeps them all
 # for its backward. The dot product of lesson 05 keeps D times fewer.
-#
-# ### In the wild
-#
-# * Bahdanau's reader had GRUs, a simpler relative of the LSTM with a single vector and the same kind of path.
-# * PyTorch begins the forget gate's bias near 0, so a fresh LSTM halves the gradient at every step. Keras begins it at
-#   1 (Jozefowicz et al. 2015), and so does this library. The bias ln T is from Tallec and Ollivier (2018), who draw
-#   one for each feature, so that some features are made for short distances and some for long ones.
-# * Sutskever, Vinyals and Le (2014) read the source from its end, which brought its first words near to the first
-#   words of the translation. Our toy comes like this already: the first letter of the answer is the last one that was
-#   read.
-# * In public NumPy LSTMs we found the sigmoid's derivative taken of a gate that had been through the sigmoid already,
-#   y_t for y_(t−1) in the gradient of W_y, and a cell without the gradient of the next one. The checker knows all
-#   three.
 
 # %% [markdown]
 # ## Exercise

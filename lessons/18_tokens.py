@@ -245,7 +245,8 @@ print(f"bytes, and four of them known: perplexity {four_perplexity:.1f}, {four_b
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest and go on with lesson 19.
+# You can skip the rest and go on with lesson 19. For a text of your own, `minitransformer train text` gives the bits
+# per character (docs/commands.md).
 #
 # ### Rows that hardly learn
 #
@@ -297,15 +298,6 @@ print(f'"stop" can be cut in {stop_ways} ways; one way {one_way:.3f} bits per ch
 # %% [markdown]
 # The gap is 0.024 bits, about one per cent. It is small because a model that is trained on one way of cutting gives
 # little to the others. (To cut at random in training makes a model more robust against errors in spelling: Kudo 2018.)
-#
-# ### In the wild
-#
-# * Papers that compare models with different tokenizers give bits per byte, such as The Pile (Gao et al. 2020). In
-#   English text a character is nearly always one byte; in Greek it is two, in Chinese three.
-# * GPT-2's paper compares itself on texts whose older models count words, and turns its nats into a perplexity per
-#   word. This is allowed, because N is then the same for all.
-# * Later tokenizers cut numbers into single digits, or into groups of up to three, so that a model can learn to add.
-# * Our own `minitransformer train text` gives both the perplexity of a token and the bits per character.
 
 # %% [markdown]
 # ## Exercise

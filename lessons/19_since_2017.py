@@ -5,7 +5,7 @@
 #
 # **A decoder of today has exchanged six parts of the paper's block. What is each exchange worth?**
 #
-# 12 min, with a pencil 30, going deeper 6 · runs in 60 s (fast: 15 s) · needs 01, 06, 08, 09, 10, 11, 16 · difficulty 3
+# 11 min, with a pencil 30, going deeper 6 · runs in 60 s (fast: 15 s) · needs 01, 06, 08, 09, 10, 11, 16 · difficulty 3
 # of 5 · paper: Su et al. 2021, section 3
 #
 # ## Is this still a Transformer?
@@ -381,16 +381,6 @@ with_bias = turn(q_6, angles) @ turn(k_6 + bias, angles).T - neighbours
 lesson.check("a bias of the keys changes the differences in a row", np.ptp(with_bias, axis=1).min(), at_least=0.1)
 
 # %% [markdown]
-# ### In the wild
-#
-# * The angle of pair i is base^(−2i/D) for each position. The paper's base is 10,000; Llama 3 has 500,000 and Qwen 3
-#   1,000,000, so that the slowest pairs do not come round in a long text.
-# * A model that was trained on 64 tokens has never seen the distance 200. Rotations do not help with that by
-#   themselves: in the library's experiment RoPE alone gets worse beyond the length of training, and RoPE with a window
-#   does not. Lesson 23 is about windows.
-# * Implementations store the cosines and sines of all positions once. Computed in half precision, the positions 2,048
-#   and 2,049 get the same angle, because float16 cannot tell the two numbers apart.
-#
 # ## Exercise
 #
 # 1. Pencil, 5 minutes. Write a pair of features as one complex number, and RoPE as a product with another one. What is

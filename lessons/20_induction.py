@@ -5,7 +5,7 @@
 #
 # **How does a model use what it has just read?**
 #
-# 10 min, with a pencil 30, going deeper 7 · runs in 50 s (fast: 30 s) · needs 03, 05, 07, 08, 11 · difficulty 3 of 5 ·
+# 10 min, with a pencil 30, going deeper 6 · runs in 50 s (fast: 30 s) · needs 03, 05, 07, 08, 11 · difficulty 3 of 5 ·
 # paper: Elhage et al. 2021
 #
 # ## What came after it last time?
@@ -28,7 +28,6 @@ from pictures import grids
 import numpy as np
 
 from minitransformer.data.text import TextBatch
-from minitransformer.experiments.induction import set_by_hand
 from minitransformer.experiments.measuring.steps import make_training_step
 from minitransformer.functional import causal_mask, scaled_dot_product_attention
 from minitransformer.inspection import heads, intervene
@@ -353,19 +352,6 @@ print("row s→eos, by how much «s» leads «p»:", *(f"{name} {value:.2f}," fo
 #
 # [In the explorer: turn the score of «o» in row s→eos, head 1 of self-attention. What does it do to the score of «s»?
 # Guess first.](../minitransformer/explorer/page/index.html#embed=cross.s[0,4,0]&turn=decoder.self.s[1,4,2])
-#
-# ### In the wild
-#
-# Our model by hand has no norms. `set_by_hand`, in minitransformer/experiments/induction.py, writes the same two heads
-# into a GPT that has them, with γ and β that undo each norm. It is right in every place of 64 rows in which no token
-# stands twice in a period. Trained models reach the token before by learned positions or, as here, by RoPE. For large
-# models, the evidence that induction heads do most of the work is indirect, as Olsson et al. (2022) say themselves.
-
-# %%
-rows = np.random.default_rng(7).permuted(np.tile(np.arange(1, 65), (64, 1)), axis=1)[:, :16]
-rows = np.hstack([rows, rows, rows])
-hand = set_by_hand()(rows).argmax(axis=-1)
-print(f"a GPT by hand, where the rows repeat: {100 * (hand[:, 16:-1] == rows[:, 17:]).mean():.0f} of 100")
 
 # %% [markdown]
 # ## Exercise

@@ -339,15 +339,6 @@ for name, values in ranks.items():
 # a map looks says much less, 0.50, and the slope of the mean loss, 0.43, no more than that. A gradient is no map: it
 # asks what would change, if only for a very small change.
 #
-# ### In the wild
-#
-# * Many papers and tools show the mean over heads as *the* attention of a model. Our copy was trained to fool that
-#   mean, and it took 600 steps.
-# * Our own page on these experiments, docs/inside.md, guesses that such a copy moves letters within the encoder. For
-#   this model, that guess is refuted above.
-# * Brunner et al. (2020) subtract from the weights what lies in the left null space of the values. What is left, they
-#   call effective attention. It may have negative entries, so it is no map to be read as shares.
-#
 # ## Exercise
 #
 # 1. Pencil, 10 minutes. The values of a row are v = (0, 1, 2), with D = 1 and S = 3, and p = (1/4, 1/2, 1/4). Find δ,

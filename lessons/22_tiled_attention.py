@@ -349,7 +349,8 @@ lesson.check("against 1/2 + 1/3 + ... + 1/64", abs(moves.mean() - expected), 0.2
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest and go on with the next lesson.
+# You can skip the rest and go on with the next lesson. What each kind of attention costs, and cannot do, is in
+# docs/attention.md.
 #
 # ### Attention over answers
 #

@@ -297,7 +297,7 @@ print(f"of 128 pairs, trained on the first 48: {part.mean():.1f} % of all, {part
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest and go on with the next lesson.
+# You can skip the rest and go on with the next lesson. What each kind of attention costs is in docs/attention.md.
 #
 # ### Positive features, and a denominator
 #
@@ -404,14 +404,6 @@ for name, found in by_age.items():
 # Both ways buy the newest pairs with the oldest. Of the newest 8 of 32 pairs, the plain state finds 59 %, with decay
 # 91 %, with the delta rule 88 %; of the oldest 8 the numbers are 60 %, 3 % and 8 %. Over all pairs both are worse than
 # the plain sum. A memory that writes in one pass only chooses what to lose.
-#
-# ### In the wild
-#
-# * Models of today often mix: most layers have a state or a window, and some have full attention, which can find
-#   anything. Gemma 3 has five layers with windows for each full one.
-# * Linear attention cannot use RoPE as it is. The features must stay positive, or the denominator may become 0, and a
-#   rotated positive vector is not positive.
-# * For short texts a state is no saving. Up to D/2 tokens the keys and values take less.
 #
 # ## Exercise
 #

@@ -329,7 +329,7 @@ lesson.save(figure)
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest and go on with lesson 25.
+# You can skip the rest and go on with lesson 25. Larger models are measured in docs/sharpness.md.
 #
 # ### Change the rate on the way
 #

@@ -335,7 +335,7 @@ lesson.check("cross-attention, one head on each machine", error(y_cross, example
 #
 # So far the machines were lists in one process. The library's layer runs on each machine by itself, and asks for
 # nothing but `add_up`, an all-reduce. Let two threads be the machines, of which each waits until the other has put its
-# array on the shelf.
+# array on the shelf. How to train on real ones is in docs/processes.md.
 
 
 # %%
@@ -429,14 +429,6 @@ for name, values in errors.items():
 # base model has 12 such pairs in its encoder and 18 in its decoder. For a batch of 25,000 tokens on either side, that
 # is about 60 sums of 51 MB, 3.1 GB in a step, and each of them keeps its layer waiting. So one shares the batch if the
 # model fits, and cuts layers between processors that sit side by side.
-#
-# ### In the wild
-#
-# * PyTorch's DistributedDataParallel averages the gradients of its processes. If they have different numbers of tokens,
-#   it is up to you to make up for it, in the loss.
-# * Small machines do the same with themselves: they compute a large batch in parts, one after the other, and add up the
-#   gradients. In October 2024 it was found that widely used training code averaged these parts without their numbers of
-#   tokens, as Jonas did.
 #
 # ## Exercise
 #

@@ -88,9 +88,8 @@ def verify(lesson, run):
     lesson.quote("Here it is 3.216", run.entropy)
     lesson.quote("There are 6.5 letters on average, and 7.5 tokens", np.arange(1, 13).mean(), np.arange(2, 14).mean())
     lesson.quote("(ln 12 + 6.5 ln 26) / 7.5 = 3.155", 12, 6.5, 26, 7.5, run.counting)
-    lesson.quote("σ = 0.02 · √768 = 0.55, and boldness is 0.15", 0.02, 768, 0.02 * 768**0.5, (0.02 * 768**0.5) ** 2 / 2)
-    lesson.quote("676 words of two letters", 26**2)
-    lesson.quote("0.99¹⁰ = 0.904", 0.99, 0.99**10)
+    gpt2 = 0.02 * 768**0.5  # the size of a logit at the start
+    lesson.check("a new GPT-2 is bold by half the variance of its logits", abs(gpt2**2 / 2 - 0.15), 0.005)
     lesson.quote("exp(−0.02) = 0.98", -0.02, np.exp(-0.02))
     nine, once = -np.log(0.9), -np.log(0.0001)
     lesson.quote("(9 · 0.105 + 9.210) / 10 = 1.016", 9, nine, once, 10, (9 * nine + once) / 10)

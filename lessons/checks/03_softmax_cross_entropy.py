@@ -95,16 +95,21 @@ def verify(lesson, run):
     lesson.quote("touches the floor at a lead of 12.7", np.log(wanted[0] / wanted[1]))
     lesson.quote("accounts for 0.095 of the 1.377 nats", parts[0], run.floor)
     lesson.quote("93 % of the floor, is charged for the 36,999", 100 * parts[1:].sum() / run.floor, V - 1)
-    lesson.quote("exp(1.377) is no perplexity", run.floor)
-    lesson.quote("At the floor that loss is 0.105", -np.log(wanted[0]))
+    lesson.check("at the floor, the loss without smoothing is 0.105", abs(-np.log(wanted[0]) - 0.105), 0.0005)
     lesson.check(
         "naively these losses are NaN and infinite", np.isnan(run.naive[0]) and np.isinf(run.naive[1]), at_least=1
     )
     lesson.quote("The true losses are 0 and 66.7 nats", *run.exact)
-    for floor in floors(37000):
-        lesson.quote("At V = 37,000 all three floors are 1.377 nats", V, floor)
-    lesson.quote("at V = 5 they are 0.390, 0.464 and 0.435", 5, *floors(5))
+    lesson.check(
+        "floors of smoothing over V, V − 1 and V − 2 tokens: all 1.377", np.ptp([*floors(37000), 1.377]), 0.001
+    )
+    lesson.check(
+        "with 5 tokens they are 0.390, 0.464 and 0.435",
+        np.abs(np.subtract(floors(5), (0.390, 0.464, 0.435))).max(),
+        0.0005,
+    )
     lesson.quote("is right in 60 % of the cases, «s» in 30 % and «t» in 10 %", *(100 * run.shares))
-    lesson.quote("even a perfect model stays at 9.519 nats", run.twice)
+    twice = run.cross_entropy(run.one_hot, run.one_hot)  # a perfect model's probabilities, taken for logits
+    lesson.check("the softmax of a softmax: a perfect model stays at 9.519 nats", abs(twice - 9.519), 0.0005)
     lesson.quote("p* = (0.4, 0.35, 0.25) ends at (0.466, 0.389, 0.145)", 0.4, 0.35, 0.25, *run.survivor)
     lesson.quote("0.123 nats, since the floor is 1.377", 1.50 - run.floor, run.floor)

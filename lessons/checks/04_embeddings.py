@@ -103,7 +103,6 @@ def factor(lesson, run):
     lesson.quote("the first loss is then 93 nats, although ln V = 10.5", one, np.log(37000))
     lesson.quote("With entries of size 1/√C it is 11.0", 1, small)
     lesson.quote("grows by C = 512, not by √512, and the division is by √64 = 8", run.growth, C, 64, np.sqrt(64))
-    lesson.quote("have the size 22.6 and the positions 0.7", np.sqrt(C), np.sqrt(1 / 2))
     lesson.claim(
         "embeddings are multiplied by √d_model to make up for attention's division by √d_k",
         "wrong",
