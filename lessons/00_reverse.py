@@ -11,22 +11,25 @@
 # ## Why by hand?
 #
 # In July 2025 a reader of a public PyTorch Transformer stopped at the line `value = self.k_proj(value)`. It should say
-# `v_proj`: the line above had been copied, and one letter was left as it was. Such a model trains, its loss falls, and
-# when we planted the mistake in ours it reversed words as well as ever. Autograd, which computes all gradients for you,
-# had nothing to report: each of them was the right gradient of the wrong program. But go backwards with a pencil, look
-# for the line that gives `v_proj` its gradient, and you find none. ([One sitting](one_sitting.py) tells the story.)
+# `v_proj`, the matrix for values: the line above, for keys, had been copied, and its k was left. Such a model trains,
+# its loss falls, and when we planted the mistake in the model of this course, it reversed words as well as ever.
+# Autograd, which computes gradients for you, raised no error, since each of them was the right gradient of the wrong
+# program. Only `v_proj` got none, and on a single GPU PyTorch passes over that in silence. But go backwards with a
+# pencil, look for the line that gives `v_proj` its gradient, and you find none. ([One sitting](one_sitting.py) tells
+# the story.)
 #
 # For some thirty years whoever invented a network derived its gradients on paper. Now libraries record the forward pass
-# and run it backwards by themselves, and what a derivation used to show goes unseen: which numbers never learn, where a
-# gradient dies, which terms cancel. That is why you will do it once. **A backward pass is a second reading of the
-# program, in which every number has to say how it reaches the loss.**
+# and run it backwards, and what a derivation used to show goes unseen: which numbers never learn, where a gradient
+# dies, which terms cancel. That is why you will do it once. **A backward pass is a second reading of the program: each
+# number has to say how it reaches the loss, and one that cannot is a bug, or of no use.**
 #
 # But first look at what you will have built. Put a word of your own between the quotation marks below, with 1 to 12
-# letters from a to z, and run this file. It builds a Transformer, trains it from random numbers, and asks it to write
-# your word backwards.
+# letters from a to z, and run this file. It trains a Transformer from random numbers, and asks it to write your word
+# backwards.
 
 # %% Imports
 from architecture import architecture
+from dataclasses import replace
 from functools import partial
 from lab import BLUE, GREY, ROWS, TARGET_OUT, VOCABULARY, begin, error, plt, running_example, show
 from pictures import grids
@@ -52,13 +55,13 @@ WORD = "attention"
 # In Python this is `WORD[::-1]`, so why is it worth a course? Because nobody tells the model what reversing is, or that
 # letters have an order. Its 85,568 numbers are nearly all random at first. It is shown *random letters* and their
 # mirror image, such as `qxpbtd` and `dtbpxq`, and after each batch a cousin of gradient descent (lesson 13) moves the
-# numbers a little. Random letters cannot be learned by heart, so the model has to find the rule.
+# numbers a little. Random letters cannot be learned by heart, so it has to find the rule.
 #
 # ![The Transformer, with the shape of each value, and the ways of the gradient](../plots/00_reverse_whole.png)
 #
-# This is the machine, whose boxes you need not know yet. Here the library provides them; from lesson 01 on you build
-# them, each with its blue arrow, the forward pass, and its orange arrow, the gradient. Nothing is differentiated
-# automatically, and by lesson 14 all of it is yours.
+# This is the map of the machine, whose boxes you need not know yet. From lesson 01 on you build them, each with its
+# blue arrow, the forward pass, and its orange arrow, the gradient. (The shortcuts have one, too, left out here.)
+# Nothing is differentiated automatically.
 #
 # > **2017.** Vaswani and seven colleagues published "Attention Is All You Need". Three older threads meet in their
 # > machine: backpropagation, which Rumelhart, Hinton and Williams made popular in 1986; the LSTM of Hochreiter and
@@ -67,12 +70,10 @@ WORD = "attention"
 #
 # ## Guess first
 #
-# A wrong guess is the best way to remember the answer.
-#
-# 1. How long does one processor core need until the model reverses nearly every word that it has never seen: ten
-#    seconds, ten minutes or ten hours?
-# 2. A *token* is what the model reads or writes in one step. Here there are V = 29: 26 letters and 3 special ones. A
-#    blind guess gives the right one 1/29 = 3.4 %. What does the model typically give it before training?
+# 1. How long does one processor core need until the model reverses nearly every word it has not seen: ten seconds, ten
+#    minutes or ten hours?
+# 2. A *token* is what the model reads or writes in one step. There are V = 29: 26 letters and 3 special ones. A blind
+#    guess gives the right one 1/29 = 3.4 %. What does the untrained model give it, as a geometric mean?
 # 3. It is trained on words of up to 12 letters. Of words with 13, what share will it reverse?
 
 # %%
@@ -83,9 +84,9 @@ guess_13 = ...  # in per cent, the words of 13 letters that come out right
 # ## See it learn
 #
 # A model writes one token at a time: it reads the source, which is your word, and what it has written so far, beginning
-# with `bos`, and gives each of the V tokens a number, called a logit. We append the token with the largest logit and
-# let it read again (the long arrow on the right of the map), until it writes `eos`, the end. The third special token,
-# `pad`, fills up short words in a batch.
+# with `bos`, and gives each of the V tokens a number, its logit. We append the token with the largest logit and let it
+# read again (the long arrow on the right of the map), until it writes `eos`, the end. The third special token, `pad`,
+# fills up short words in a batch.
 
 
 # %%
@@ -121,10 +122,11 @@ schedule = partial(cosine, steps=steps, peak=3e-3, warmup=50)
 history = train(model, task, schedule=schedule, settings=TrainingSettings(steps=steps, eval_interval=50), evaluate=look)
 
 # %% [markdown]
-# At first the model stammers; then the beginning comes out right, and at last the whole word. But did it learn the
-# rule, or has it met your word? One word in ten is held out of training, as a hash of its letters decides. "attention"
-# is one of them, and so are the 500 words of the next test. More than 99 % of them are right to the last letter, after
-# ten seconds, or a little more (guess 1). Lines that begin with `ok` are checks: a measured value, and its bound.
+# At first the model stammers; then the beginning comes out right, and at last the whole word, after ten seconds or a
+# little more (guess 1). But did it learn the rule, or has it met your word? One word in ten, chosen by a scrambling of
+# its letters (a hash), is kept out of training. "attention" is one of them, and so are the 500 words of the next test.
+# More than 99 % of them are right to the last letter. Lines that begin with `ok` are checks: a measured value, and its
+# bound.
 
 # %%
 test = task.held_out_batch(np.random.default_rng(3), lesson.pick(full=500, fast=100))
@@ -159,16 +161,16 @@ lesson.save(figure)
 # Each small square is a table of weights, from the box "cross-attention" of the map. A row belongs to a letter that has
 # to be written, and shows how much the model looks at each letter of your word, from 0 (white) to 1 (the darkest blue).
 # On the left the square is pale, until its upper right corner turns dark: to write the first letter, look at the last
-# one. In the end a line goes from there to the lower left, and *this line is the rule.* (From the upper left to the
-# lower right it would be the rule of copying, and with `--fast` it stays short.) The curve below is the loss.
+# one. In the end a line goes from there to the lower left, or with `--fast` begins to. This is how the rule looks from
+# outside; lesson 21 asks how far to trust it.
 
 # %% [markdown]
 # ## A model small enough to print
 #
-# Nobody can look at so many numbers. So a second model, with 826, goes with us through the whole course. It knows the
-# letters «o», «p», «s» and «t», and in every lesson it reads "stop" and writes "pots" with the same numbers. We stopped
-# its training early, on purpose: it reverses 332 of the 340 words of one to four such letters, but it is not sure of
-# itself. Here are its probabilities, one row for each token that it writes:
+# Nobody can look at so many numbers. So a second model, with only 826, goes with us through the whole course. It knows
+# the letters «o», «p», «s» and «t», and in every lesson it reads "stop" and writes "pots". We stopped its training
+# early, on purpose: it reverses 332 of the 340 words of one to four such letters, but it is not sure. Here are its
+# probabilities, one row for each token that it writes:
 
 # %%
 p = example["output.p"]  # (T, V)
@@ -183,19 +185,21 @@ lesson.save(figure, "example")
 # %% [markdown]
 # ![The probabilities that the small model gives](../plots/00_reverse_example.png)
 #
-# A row is named by the token that it reads and the token that it must write, and a frame marks the right one. Look at
-# the position that reads «p» and writes «o», row p→o from now on. It gives «o» 0.697 and «p» 0.297: is the second
-# letter an «o», or another «p»? You will follow this row through every box of the map and find out where its doubt
-# comes from.
+# A frame marks the right token of each row. Look at the position that reads «p» and writes «o», row p→o from now on. It
+# gives «o» 0.697 and «p» 0.297: is the second letter an «o», or another «p»? You will follow this row through every
+# box, to where its doubt comes from. The probabilities come from its logits, 5.559 for «o» and 4.705 for «p», by the
+# softmax (lesson 03):
 #
-# [In the explorer: raise the logit of «p» to 6. What is left for «o»?
-# Guess first.](../minitransformer/explorer/page/index.html#embed=output.p[1,3]&turn=output.z[1,4])
+#     p_j = exp(z_j) / Σ_i exp(z_i)
+#
+# [In the explorer: raise the logit of «p» to 6. What is left for «o»? Guess
+# first.](../minitransformer/explorer/page/index.html#embed=output.p[1,3]&turn=output.z[1,4])
 #
 # ## What does doubt cost?
 #
-# Training needs one number that says how wrong the model is. The loss of one token is −ln of the probability of the
-# right one, in a unit called nat. A probability of 1 costs nothing, half costs 0.693, and a quarter twice that. Zero
-# costs infinitely much, so never be certain and wrong. The loss L is the mean over all tokens.
+# Training needs one number for how wrong the model is. The loss of one token is −ln of the probability of the right
+# one, in a unit called nat. A probability of 1 costs nothing, half costs 0.693, and a quarter twice that. Zero costs
+# infinitely much, so never be certain and wrong. The loss L is the mean over all tokens.
 #
 # **Your line.** `p_right` holds the five probabilities of the right tokens. What is L?
 
@@ -234,13 +238,11 @@ lesson.check("mean of the five losses", error(-np.log(p_right).mean(), L), 1e-14
 # ## The loss of a model that knows nothing
 #
 # Back to the large model, before its training. A blind guess gives each of V tokens the probability 1/V. Whichever is
-# right, this costs −ln(1/V) = ln V, and with V = 29 it is 3.367 nats. Can a model be worse? It turns its logits z into
-# probabilities by the softmax (lesson 03):
+# right, this costs −ln(1/V) = ln V, and with V = 29 it is 3.367 nats. Can a model be worse? With the softmax,
 #
-#     p_right = exp(z_right) / Σ_j exp(z_j)
 #     L = −ln p_right = ln Σ_j exp(z_j) − z_right
 #
-# Write the sum as V times a mean. Then subtract the mean of the logits, and add it again:
+# Write the sum as V times the mean over the V tokens, then subtract the mean of the logits, and add it again:
 #
 #     L = ln V + ln mean(exp(z)) − z_right
 #       = ln V + [ ln mean(exp(z)) − mean(z) ] − [ z_right − mean(z) ]
@@ -248,10 +250,11 @@ lesson.check("mean of the five losses", error(-np.log(p_right).mean(), L), 1e-14
 #
 # *Boldness* is 0 if all logits are equal, and positive if not, because the mean of exp is larger than exp of the mean.
 # *Luck* is positive if the right token has a logit above the mean. A trained model is bold, and it is lucky for a
-# reason. But without knowledge luck is about 0 on average, and boldness only costs.
+# reason. Without knowledge luck is 0, give or take chance, and boldness only costs.
 
 # %%
 untrained = Transformer(model.config, seed=0)
+untied = Transformer(replace(model.config, tie_output=False), seed=0)  # with a matrix of its own at the end
 counts = batch.target_out != PAD  # padding does not count
 z, ids = untrained(*batch.inputs)[counts].astype(float), batch.target_out[counts]  # (N, V) and (N,)
 loss_before = loss_of(z, ids)
@@ -261,21 +264,22 @@ lesson.check("our loss against the library's", error(loss_before, library_loss),
 boldness = (np.log(np.exp(z).mean(axis=-1)) - z.mean(axis=-1)).mean()
 luck = (z[np.arange(len(z)), ids] - z.mean(axis=-1)).mean()
 repeats = (z.argmax(axis=-1) == batch.target_in[counts]).mean()
-print(f"before training: {loss_before:.3f} = ln V {np.log(V):.3f} + boldness {boldness:.3f} − luck {luck:.3f}")
-print(f"the favorite is the token just read in {repeats:.0%} of all places")
-lesson.compare("the right token gets, in per cent", guess_typical, 100 * np.exp(-loss_before))
+untied_repeats = (untied(*batch.inputs)[counts].argmax(axis=-1) == batch.target_in[counts]).mean()
+print(f"before training: {loss_before:.4f} = ln V {np.log(V):.4f} + boldness {boldness:.4f} − luck {luck:.4f}")
+print(f"the favorite is the token just read in {repeats:.0%} of all places; with two matrices in {untied_repeats:.0%}")
+lesson.compare("the right token gets, on the geometric mean, in per cent", guess_typical, 100 * np.exp(-loss_before))
 lesson.check("ln V + boldness − luck is the loss", error(np.log(V) + boldness - luck, loss_before), 1e-13)
 
 # %% [markdown]
 # ## The surprise
 #
 # "The loss of an untrained model is ln V" is said so often that people test new code with it. Ours pays 4.198 instead
-# of 3.367. The right token typically gets exp(−4.198) = 1.5 %, *less* than the 3.4 % of a blind guess.
+# of 3.367: the right token gets exp(−4.198) = 1.5 %, *less* than the 3.4 % of a blind guess.
 #
 # It knows nothing yet, but already has an opinion: boldness is 0.907, luck is 0.077. In 81 % of all places its favorite
-# is the token that it has just read, which is why it stammers. Two things cause it: a matrix that is used at both ends
-# of the map (lesson 04), and a shortcut around every layer (lesson 11). With two separate matrices, the 81 % drops to
-# 4 %.
+# is the token just read, which is why it stammers. Shortcuts around all layers (lesson 11) carry that token's vector to
+# the end, where it meets the vectors of all tokens, in the same matrix (lesson 04), and is most like itself. With two
+# separate matrices, the 81 % drops to 4 %.
 #
 # And guess 3?
 
@@ -289,13 +293,14 @@ print("right, by number of letters:", ", ".join(f"{length}: {share:.0%}" for len
 lesson.compare("words of 13 letters that are right, in per cent", guess_13, 100 * per_length[13])
 
 # %% [markdown]
-# Of words with 12 letters, at least 95 % are right. With 13 letters hardly any are, and with 14 none, because nobody
-# ever asked the model for letter 13. Its rule has an edge, and lesson 14 goes there.
+# Of words with 12 letters, at least 95 % are right, with 13 hardly any, and with 14 none, because nobody ever asked the
+# model for letter 13. Lesson 14 goes to this edge.
 #
 # ## The way
 #
-# Gradients you can trust (01 to 04), attention (05 to 08), the rest of the machine (09 to 12), training it and using it
-# (13 to 16), and what came before and after the paper (17 to 25).
+# Gradients that you can trust come first (01 to 04), then attention (05 to 08), the rest of the machine (09 to 12),
+# training it and using it (13 to 16), and what came before the paper and after it (17 to 25). On the way, ask each
+# number how it reaches the loss.
 
 # %% [markdown]
 # ## Going deeper
@@ -305,15 +310,15 @@ lesson.compare("words of 13 letters that are right, in per cent", guess_13, 100 
 # ### A level that proves reading
 #
 # ln V is the loss of a blind guess, but you can do better without reading the source. Let p* be the true share of each
-# token among the right answers. A model that always guesses the same p pays −Σ_w p*_w ln p_w on average. Which p is
-# best? From ln x ≤ x − 1,
+# token among the right answers, and let all sums go over the tokens w that are ever right, those with p*_w > 0. A model
+# that always guesses the same p pays −Σ_w p*_w ln p_w on average. Which p is best? From ln x ≤ x − 1,
 #
 #     Σ_w p*_w ln p_w − Σ_w p*_w ln p*_w = Σ_w p*_w ln (p_w / p*_w)
-#                                        ≤ Σ_w p*_w (p_w / p*_w − 1) = Σ_w p_w − Σ_w p*_w ≤ 0
+#                                        ≤ Σ_w p*_w (p_w / p*_w − 1) = Σ_w p_w − 1 ≤ 0
 #
-# So the best guess is p* itself, and what it costs, −Σ_w p*_w ln p*_w (without the tokens with p*_w = 0), is called the
-# *entropy*. Here it is 3.216, a little below ln V: `bos` and `pad` are never right, and the end of a word is more
-# common than any letter.
+# The Σ_w p*_w are 1, and the Σ_w p_w at most 1. So the best guess is p* itself, and what it costs, −Σ_w p*_w ln p*_w,
+# is called the *entropy*. Here it is 3.216, a little below ln V: `bos` and `pad` are never right, and the end of a word
+# is more common than any letter.
 #
 # A model that can also count knows where a word may end. A word costs ln 12 for its length and ln 26 for each of its
 # letters. There are 6.5 letters on average, and 7.5 tokens with `eos`: (ln 12 + 6.5 ln 26) / 7.5 = 3.155. Only reading
