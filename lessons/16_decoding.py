@@ -8,32 +8,28 @@
 # 11 min, with a pencil 30, going deeper 5 · runs in 60 s (fast: 20 s) · needs 00, 05, 07, 12, 14 · difficulty 3 of 5 ·
 # paper: sections 3.1, 3.2.3, 4 and 6.1, table 1
 #
-# ## Somebody has to choose
+# ## A word of one letter
 #
-# A trained decoder gives the probabilities of the next token. It does not write anything. Somebody has to choose a
-# token, append it, and ask again. The simplest rule is *greedy decoding*: always take the likeliest token. Here is our
-# tiny model with the source "stop":
+# Our tiny model reverses 332 of its 340 words. The shortest on which it fails has a single letter, «t»: the model
+# writes "tt". Leyla, who has to explain this, finds three numbers that make it worse: the model gives "tt" the
+# probability 0.299 and the right answer 0.193, and it gives 0.486 to the answer without any letter. So it did not even
+# write what it believes in most.
+#
+# It is not the decoder that writes, for it only gives the probabilities of the next token. A rule has to choose one,
+# append it, and ask again. The simplest rule is *greedy decoding*: always take the likeliest token. With the source
+# "stop" it goes well:
 #
 #     read        bos       p         o         t         s
 #     choose      p 0.953   o 0.697   t 0.945   s 0.917   eos 0.999
 #
-# After p it was close: o with 0.697 against p with 0.297. Greedy takes o, and the answer is "pots". Its probability is
-# the product, 0.575. That was easy.
-#
-# ## Guess first
-#
-# 1. Take the likeliest token every time. Do you get the likeliest sentence?
-# 2. Keep the 16 likeliest beginnings of a sentence instead of one, and take the likeliest sentence that comes out. Are
-#    the answers longer or shorter than the greedy ones? Are more of them right?
-# 3. For each new token, the decoder can read all tokens before it again, or keep what it computed for them. For an
-#    answer of 64 tokens, how many times as much work is the first way?
-# 4. Take the mean of the weights at five moments of the training. Is this model better than the last of the five, or a
-#    blur?
+# After «p» it was close, «o» with 0.697 against «p» with 0.297. Greedy takes «o», the answer is "pots", and its
+# probability is the product, 0.575.
 
 # %% Imports
+from chart import averages_and_beams
 from functools import partial
 from graph import Graph
-from lab import BLUE, GREEN, GREY, TARGET_IN, VOCABULARY, begin, error, plt, running_example
+from lab import TARGET_IN, VOCABULARY, begin, error, running_example
 from pictures import grids
 
 import numpy as np
@@ -50,10 +46,31 @@ lesson = begin("16_decoding")
 example, numbers = load_example(), running_example()
 
 # %% [markdown]
+# ## Do you remember?
+#
+# 1. (03) Why do we add the logarithms of probabilities, and not multiply the probabilities themselves?
+# 2. (12) A model writes an answer of five tokens. Which half of it need not run five times, and why?
+# 3. (14) In training, the decoder reads the right answer. What does it read when it writes, and when does that matter?
+#
+# (The answers are at the end.)
+#
+# ## Guess first
+#
+# 1. Keep the 16 likeliest beginnings of a sentence instead of one, and take the likeliest sentence that comes out. Are
+#    more of the answers right than the greedy ones? Of 200, how many will be empty?
+# 2. For each new token, the decoder can read all tokens before it again, or keep what it computed for them. For an
+#    answer of 64 tokens, how many times as much work is the first way?
+# 3. Take the mean of the weights at five moments of the training. Is this model better than the last of the five, or a
+#    blur?
+
+# %%
+guess_empty = ...  # empty answers of 200, with a beam of 16
+guess_work = ...  # times as much work for 64 tokens, if nothing is kept
+
+# %% [markdown]
 # ## Where greedy fails
 #
-# The tiny model reverses 332 of its 340 words. The shortest word on which it fails is "t", and there everything goes
-# wrong that can:
+# With the source «t», everything goes wrong that can:
 #
 #     first token     t 0.511     eos 0.486
 #     after t         t 0.615     eos 0.378
@@ -63,9 +80,10 @@ example, numbers = load_example(), running_example()
 #     likeliest answer   ""       0.486
 #     right answer       "t"      0.511 · 0.378 = 0.193
 #
-# Greedy takes t, because 0.511 beats 0.486. But after t the model is unsure again, and the product falls to 0.299. The
-# other choice, to end at once, would have kept 0.486. A first choice cannot know what it will cost later. That answers
-# guess 1. (The likeliest answer is the empty one, and it is wrong as well. Remember this for later.)
+# Greedy takes «t», because 0.511 beats 0.486. But then the model is unsure again, and the product falls to 0.299, while
+# the other choice, to end at once, would have kept 0.486. A first choice cannot know what it will cost later, so the
+# likeliest token each time does not make the likeliest sentence. (And the likeliest, the empty one, is wrong as well,
+# which we shall meet again.)
 
 
 # %%
@@ -104,27 +122,32 @@ for beginning, token, place in (
 lesson.save(graph.draw(title="Beginnings of an answer to “t”, with their probabilities"), "tree")
 
 # %% [markdown]
-# ![The beginnings of an answer to t](../plots/16_decoding_tree.png)
+# ![The beginnings of an answer to «t»](../plots/16_decoding_tree.png)
 #
-# Finished answers are yellow, and the numbers on the arrows multiply to the number in a box. Greedy knows only the
-# upper path.
+# Finished answers are yellow, and the numbers on the arrows multiply to the number in a box. Of this tree greedy knows
+# the upper path alone.
 #
 # ## Keep several beginnings
 #
-# To be sure to find the likeliest answer, you can try them all. But with V tokens there are about V^T answers of T
-# tokens. *Beam search* is the compromise. Keep the few likeliest beginnings, the *beam*. At each step, extend each of
-# them by each token, sort, and look at the best ones, as many as the beam is wide. Those that end in `eos` are finished
-# answers. Then fill the beam with the best that do not end. A beam of 2 finds the lowest yellow box in its first step.
+# To be sure to find the likeliest answer, you can try them all, but with V tokens there are about V^T answers of T
+# tokens. *Beam search* is the compromise, and keeps the few likeliest beginnings, the *beam*. At each step, extend each
+# of them by each token, sort, and look at the best ones, as many as the beam is wide. Those that end in eos are
+# finished answers, and the best that do not end fill the beam again. A beam of 2 finds the lowest yellow box in its
+# first step.
+#
+# > **1976.** Lowerre's HARPY understood spoken sentences, by following only the likeliest beginnings at each moment,
+# > which Reddy called beam search. Sutskever, Vinyals and Le used it in 2014, when they translated with LSTMs, and in
+# > 2016 Wu and his colleagues at Google added the penalty for length that the paper took over from them.
 #
 # ## Short answers win
 #
-# Every further token multiplies the probability by a number below 1. So short answers have an advantage that they did
-# not earn. Look at "oo". The tiny model gives the wrong answer "o" the probability 0.456, and the right answer "oo"
-# only 0.447, because it needs one more token. The paper (section 6.1) ranks finished answers by
+# Every further token multiplies the probability by a number below 1, so short answers have an advantage that they did
+# not earn. For "oo", the tiny model gives the wrong answer «o» the probability 0.456, and the right answer "oo" only
+# 0.447, because it needs one more token. The paper (section 6.1) therefore ranks finished answers by
 #
 #     score = ln p(answer) / ((5 + T) / 6)^α          T tokens, eos included; α = 0.6, a beam of 4
 #
-# ln p is negative, so dividing by a larger number makes the score larger. This helps longer answers:
+# ln p is negative, so dividing by a larger number makes the score larger, which helps longer answers:
 #
 #     "o"      T = 2      −0.785 / (7/6)^0.6 = −0.716
 #     "oo"     T = 3      −0.806 / (8/6)^0.6 = −0.678      the best score, and right
@@ -161,18 +184,31 @@ lesson.check(f"a beam of 10,000 finds all {len(answers)} answers: their p sum to
 # %% [markdown]
 # ## Keys that never change
 #
-# Now the cost. To write the fifth token, greedy decoding as in lesson 00 runs the decoder over all five tokens again.
-# It computes 1 + 2 + 3 + 4 + 5 = 15 rows, and 10 of them for the second time or more.
+# Now the cost. To write the fifth token, greedy decoding as in lesson 00 runs the decoder over all five tokens again,
+# so it computes 1 + 2 + 3 + 4 + 5 = 15 rows, and 10 of them for the second time or more, always with the same result.
+# In the first layer, the causal mask lets row t see tokens 0 to t and no later one (lesson 07), and everything else in
+# the layer works on each row alone. In the second layer, row t is made from rows 0 to t of the first, and so on, so a
+# new token changes no old row in any layer.
 #
-# They come out the same every time. In the first layer, the causal mask lets row t see tokens 0 to t and no later one
-# (lesson 07), and everything else in the layer works on each row alone. So its row t depends on tokens 0 to t. In the
-# second layer, row t is made from rows 0 to t of the first, and so on. A new token changes no old row in any layer. The
-# new row needs the old ones for one thing: it compares its query with their keys, and takes a mean of their values
-# (lesson 05). So keep all keys and values, and compute one row per token. This is the *KV cache*. Here are the real
-# keys and values of the decoder's self-attention, head 0:
+# [In the explorer: row s→eos reads the last token. Set its x_0 to 3. Does the key of row p→o move? Guess
+# first.](../minitransformer/explorer/page/index.html#embed=decoder.self.k[0,1,0]&turn=target.x[4,0])
+#
+# **Your line.** All five keys and values of head 0 are in `k` and `v`, and the row that has just read «s» has the query
+# `q_new`. Write its answer before you read on. Is there anything to be masked?
 
 # %%
-x, D = numbers["decoder.self.x"], 3  # (T, C); D features in head 0
+k, v = (numbers[f"decoder.self.{name}"][0] for name in "kv")  # (T, D)
+q_new, D = numbers["decoder.self.q"][0][-1], 3  # (D,)
+o_new = ...  # your line: the answer (D,) of the new row
+lesson.judge("o_new", o_new)
+
+# %% [markdown]
+# The new row compares its query with all keys and takes a mean of all values (lesson 05). Nothing is masked, since no
+# later key exists. So keep all keys and values, and compute one row per token. This is the *KV cache*, here with the
+# numbers of our decoder:
+
+# %%
+x = numbers["decoder.self.x"]  # (T, C)
 W_q, W_k, W_v = (numbers[f"decoder.self.W_{name}"][:, :D] for name in "qkv")
 b_q, b_k, b_v = (numbers[f"decoder.self.b_{name}"][:D] for name in "qkv")
 
@@ -200,27 +236,26 @@ lesson.check("the library's KV cache against all at once", error(z_cached, numbe
 # %% [markdown]
 # ![Keys and values of the five tokens, the last of them framed](../plots/16_decoding_cache.png)
 #
-# You should see one row for each token. When the decoder reads s, only the framed rows are computed. (If old rows
-# change, the mask leaks: lesson 07.) Cross-attention takes its keys and values from the memory. They are computed once
+# There is one row for each token, and when the decoder reads «s», only the framed rows are computed. (If old rows
+# change, the mask leaks: lesson 07.) Cross-attention takes its keys and values from the memory, which are computed once
 # for each source.
 #
 # The whole word takes 5 rows with the cache, and 15 without. For 64 tokens and 16 source tokens, the work without the
-# cache is 34 times as much in the paper's base model. That is guess 3. Going deeper has the count.
+# cache is 34 times as much in the paper's base model, as Going deeper counts.
 
 # %% [markdown]
 # ## A model in training
 #
-# For the last two guesses we need a larger model. It learns to reverse words of up to 12 letters, as in lesson 00, but
-# only for 400 steps with small batches. Every 20 steps we keep its weights. Then we compare the weights at each of
-# these moments with the mean of the last five. (The paper takes the mean of its last 5 checkpoints. The mean is one
-# model, so writing costs no more than before.)
+# For the rest we need a larger model. It learns to reverse words of up to 12 letters, as in lesson 00, but only for 400
+# steps with small batches. Every 20 steps we keep its weights, and then compare the weights at each of these moments
+# with the mean of the last five. (The paper takes the mean of its last 5 checkpoints. It is one model, so writing costs
+# no more.)
 
 # %%
 task, steps = get_task("reverse"), lesson.pick(full=400, fast=120)
 model = Transformer(named_config("tiny", len(task.vocabulary), dropout=0.0), dtype=np.float64)
-snapshots = {}
 schedule = partial(noam, d_model=model.config.d_model, warmup=100, factor=0.3)
-settings = TrainingSettings(steps=steps, batch_size=32, eval_interval=20)
+settings, snapshots = TrainingSettings(steps=steps, batch_size=32, eval_interval=20), {}
 
 
 def keep(step, history):
@@ -244,8 +279,8 @@ for step in when:
     averaged.append(words_right(mean))
 
 # %% [markdown]
-# Now beams. We take the weights after 220 steps, when the model still has much to be unsure of. All answers may have up
-# to 16 tokens.
+# For the beams we take the weights after 220 steps, when the model still has much to be unsure of, and allow answers of
+# up to 16 tokens.
 
 # %%
 model.load_state_dict(snapshots[lesson.pick(full=220, fast=120)])
@@ -261,45 +296,36 @@ for alpha in (0.0, 0.6):
         empty = sum(answer.ids == (EOS,) for answer in best)
         print(f"α = {alpha}, beam {beam:2d}: ln p {mean:.2f}, {length:.2f} tokens, {empty:2d} empty, {share:.1%} right")
 
-figure, (left, panel) = plt.subplots(1, 2, figsize=(7.4, 3.3))
-left.plot(when, last, "o-", color=GREY, label="the last weights")
-left.plot(when, averaged, "o-", color=BLUE, label="mean of the last five")
-left.set(title="Averaging weights", xlabel="training step", ylabel="words right (%)", ylim=(-3, 103))
-left.legend(loc="upper left")
-for alpha, color in ((0.6, BLUE), (0.0, GREEN)):
-    lengths = [np.mean([len(answer.ids) for answer in found[alpha, beam]]) for beam in beams]
-    panel.plot(range(len(beams)), lengths, "o-", color=color, label=f"α = {alpha}")
-panel.axhline(np.mean([len(ids) for ids in right]), color=GREY, linestyle="--", label="right answers")
-panel.set(title="Wider beams", xlabel="beam", ylabel="mean length of the answer (tokens)")
-panel.set_xticks(range(len(beams)), beams)
-panel.legend()
-lesson.save(figure)
+lesson.compare("empty answers, with a beam of 16", guess_empty, sum(answer.ids == (EOS,) for answer in found[0.0, 16]))
+lengths = {key: np.mean([len(answer.ids) for answer in best]) for key, best in found.items()}
+lesson.save(averages_and_beams(when, last, averaged, lengths, np.mean([len(ids) for ids in right])))
 
 # %% [markdown]
 # ![Averaged weights, and the length of answers by beam](../plots/16_decoding.png)
 #
-# You should see on the left a grey line that jumps up and down, and a blue one that rises smoothly, at first below it
+# On the left you should see a grey line that jumps up and down, and a blue one that rises smoothly, at first below it
 # and then far above. The learning rate is large, so the weights swing around a place that they do not reach, and the
 # mean of five points of the swing is nearer to it. At first it loses, because four of its five models have learned
-# less. That is guess 4. On the right the green line falls, and the blue one does not. If blue rises with the beam, look
-# at a sign: ln p is negative, and it is *divided* by the penalty.
+# less. On the right the green line falls, and the blue one does not. If yours rises with the beam, look at a sign: ln p
+# is negative, and it is *divided* by the penalty.
 #
 # ## The surprise
 #
 # A beam of 16 finds more probable answers than greedy decoding: the mean of ln p rises from −4.08 to −3.62. But they
-# are shorter, 7.80 tokens instead of 9.75. And no more of them are right, 17.0 % instead of 18.0 %. That is guess 2.
-# What happened? Of the 200 answers, 36 are *empty*. It is the word "t" again. To say nothing costs one token. To say a
-# long word costs ten unsure ones, and the product is smaller. With α = 0.6 no answer is empty, and 19.0 % are right.
+# are shorter, 7.80 tokens instead of 9.75, and no more of them are right, 17.0 % instead of 18.0 %. Why? Of the 200
+# answers, 36 are *empty*, as for «t»: to say nothing costs one token, and to say a long word costs ten unsure ones,
+# whose product is smaller. With α = 0.6 no answer is empty, and 19.0 % are right.
 #
 # This is no accident of small models. Stahlberg and Byrne (2019) searched *all* translations with a trained Transformer
-# base model. For more than half of the sentences, the likeliest translation is the empty one. They conclude that such
-# models need the errors of a narrow search.
+# base model, and for more than half of the sentences the likeliest is the empty one. They conclude that such models
+# need the errors of a narrow search.
 #
 # So who is to blame for a wrong answer? Of the 164 wrong greedy answers only 7 are *search errors*: the right answer
-# was more probable, and greedy did not find it. The other 157 are *model errors*: the model prefers what is wrong. More
-# search makes a model say what it believes. It does not make it believe the right thing.
+# was more probable, and greedy did not find it. The other 157 are *model errors*: the model prefers what is wrong.
+# **More search makes a model say what it believes; it does not make it believe the right thing.**
 #
-# In lesson 00 every box of the map was lit, and none of them was yours. Now they all are.
+# In lesson 00 every box of the map was lit, and none of them was yours; now they all are. What was there before 2017,
+# and what has changed since, comes next.
 
 # %%
 z, _ = model.forward(*test.inputs)
@@ -312,7 +338,7 @@ print(f"greedy: {len(wrong)} wrong answers, {len(search_errors)} of them errors 
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest. You have reached the end of the course: go and train something.
+# You can skip the rest and go on with lesson 17.
 #
 # ### What α trades
 #
@@ -322,7 +348,7 @@ print(f"greedy: {len(wrong)} wrong answers, {len(search_errors)} of them errors 
 #     d score / dT = −cost · ((5 + T)/6)^(−α) · (1 − α T / (5 + T))
 #
 # For α ≤ 1 the bracket is positive, and the score falls with every token, only more slowly. So α = 0.6 does not reward
-# length. It softens the punishment: a tenth token may make |ln p| larger by (15/14)^0.6 − 1 = 4.2 % before the score
+# length, it softens the punishment: a tenth token may make |ln p| larger by (15/14)^0.6 − 1 = 4.2 % before the score
 # falls. For α > 1 the bracket is negative from T = 5/(α − 1) on, and longer is better without end.
 #
 # ### The work with and without a cache
@@ -333,8 +359,8 @@ print(f"greedy: {len(wrong)} wrong answers, {len(search_errors)} of them errors 
 #     cross-attention     2 C² for q and the output            2 S C
 #     feed-forward        2 C F
 #
-# With the cache a token costs one such row. Without it, token t costs t rows, each of which meets t keys (the mask is
-# applied to the finished scores). The keys and values of the memory, 2 S C², are computed again for each token. For 64
+# With the cache a token costs one such row. Without it, token number t costs t rows, each of which meets t keys (the
+# mask is applied to the finished scores), and the keys and values of the memory, 2 S C², are computed again. For 64
 # tokens, 32.5 rows are read on average, and the memory adds the rest.
 
 
@@ -348,14 +374,15 @@ def work(tokens, S, C, F, cache):
 
 times = {tokens: work(tokens, 16, 512, 2048, False) / work(tokens, 16, 512, 2048, True) for tokens in (16, 64, 256)}
 print("work without the cache over work with it:", {tokens: round(ratio, 1) for tokens, ratio in times.items()})
+lesson.compare("times as much work, for 64 tokens", guess_work, times[64])
 
 # %% [markdown]
 # ### Steps that wait for each other
 #
 # Recurrent networks (RNNs) read one token after another. Summaries of table 1, column "sequential operations", say that
-# an RNN takes 100 steps where a Transformer takes 1. In training this is right: the causal mask lets all rows be
-# computed in one pass (lesson 14). In decoding it is not. Token t + 1 cannot be read before it has been chosen, and it
-# is chosen from row t. Both take 100 steps for 100 tokens.
+# an RNN takes 100 steps where a Transformer takes 1. In training this is right, because the causal mask lets all rows
+# be computed in one pass (lesson 14). In decoding it is not: a token cannot be read before it has been chosen, and it
+# is chosen from the row before. Both take 100 steps for 100 tokens.
 #
 # ### Sampling, in short
 #
@@ -365,8 +392,8 @@ print("work without the cache over work with it:", {tokens: round(ratio, 1) for 
 # * *Top-k* (Fan and others, 2018): keep the k likeliest tokens, and divide by their sum.
 # * *Top-p* (Holtzman and others, 2020): keep the fewest likeliest tokens whose sum is at least a given number.
 #
-# Our row p→o gives o 0.697 and p 0.297. A temperature of 0.5 squares all probabilities and makes these two 0.846 and
-# 0.154. Top-2 makes them 0.701 and 0.299.
+# Our row p→o gives «o» 0.697 and «p» 0.297. A temperature of 0.5 squares all probabilities and makes these two 0.846
+# and 0.154. Top-2 makes them 0.701 and 0.299.
 
 
 # %%
@@ -386,12 +413,8 @@ for options in ({"temperature": 0.5}, {"top_k": 2}, {"top_p": 0.8}, {"temperatur
 # %% [markdown]
 # ### In the wild
 #
-# * Hugging Face's `generate` divides by T^`length_penalty`, with 1.0 as default, and not by ((5 + T)/6)^0.6. Do not
-#   carry an α from one library to the next.
-# * Some libraries stop at the first `beam` finished answers, which need not be the best.
-# * Some caches grow by `concatenate`, which copies everything for each token. Ours has its full size from the start.
-# * Texts of different lengths in one batch need padding. A mask or a position that forgets it gives other answers in a
-#   batch than alone. It is one of the most common mistakes in decoding code.
+# Hugging Face's `generate` divides by T^`length_penalty`, with 1.0 as default, and not by ((5 + T)/6)^0.6, so do not
+# carry an α from one library to the next. More finds: docs/in-the-wild.md.
 #
 # ## Exercise
 #
@@ -403,7 +426,7 @@ for options in ({"temperature": 0.5}, {"top_k": 2}, {"top_p": 0.8}, {"temperatur
 #
 # ## Questions
 #
-# 1. Can a beam of 4 with α = 0.6 give a right answer to "t"?
+# 1. Can a beam of 4 with α = 0.6 give a right answer to «t»?
 # 2. After each step of a beam search, the kept keys and values have to be reordered. Why?
 # 3. Can you keep keys and values in an encoder, and read a source token by token?
 # 4. The base model keeps keys and values in float32, for 100 source and 100 target tokens. How many bytes is that?
@@ -411,6 +434,15 @@ for options in ({"temperature": 0.5}, {"top_k": 2}, {"top_p": 0.8}, {"temperatur
 
 # %% [markdown]
 # ## Answers
+#
+# ### Do you remember?
+#
+# 1. A product of many numbers below 1 soon underflows to 0. The sum of their logarithms does not, and the order stays.
+# 2. The encoder. Its memory depends on the source alone, and that does not change while the model writes.
+# 3. Its own tokens, right or wrong. It matters where the next token depends on the last ones, as in text, and little
+#    where it goes by place.
+#
+# ### Questions
 #
 # 1. No. The empty answer has the score −0.721 / 1. The right one has −1.643 / (7/6)^0.6 = −1.498.
 # 2. The living beginnings may all come from the same row of the batch. Then all rows need the keys and values of that
@@ -423,8 +455,8 @@ for options in ({"temperature": 0.5}, {"top_k": 2}, {"top_p": 0.8}, {"temperatur
 #
 # The exercise. First: with α = 0 a beginning can keep its ln p at best, because every further token has ln p ≤ 0. With
 # α > 0 it can also reach the largest penalty, that of the last step: compare ln p / ((5 + at_most)/6)^α. Second: the
-# first step keeps o (0.967) and s (0.020). From o come the finished "o" (0.456) and o o (0.455), and from o o the
-# finished "oo" (0.447).
+# first step keeps «o» (0.967) and «s» (0.020). From «o» come the finished «o» (0.456) and the beginning "oo" (0.455),
+# and from "oo" the finished "oo" (0.447).
 
 # %%
 tree_of_oo = {ids: np.exp(total) for total, ids in beam_search(reader("oo"), 3, 10_000, 0.0)}

@@ -1,4 +1,4 @@
-"""Pictures of lesson 14, what a row sees and where two models look, and of 15, the findings and the wrong gradients.
+"""Pictures of lesson 14, what a row sees and where two models look, of 15, the findings, and of 16, two curves.
 
 lesson.save(shift_table(TARGET_IN, TARGET_OUT, p_right), "shift")
 lesson.save(copy_and_reverse("equation", maps, lengths, curves))
@@ -6,6 +6,7 @@ right, half_right = descend([2, 20]), descend([2, 0])
 lesson.save(valley(right, half_right), "descent")
 lesson.save(findings_chart(table, found, solves, columns))
 lesson.save(trail({2: gradient_errors, 4: more_gradient_errors}), "trail")
+lesson.save(averages_and_beams(when, last, averaged, lengths, right))
 """
 
 from collections.abc import Mapping, Sequence
@@ -144,3 +145,27 @@ def _chart(
     axes.set_yticks(np.arange(len(rows)) + 0.5, rows)
     axes.tick_params(length=0, top=False, labeltop=True, labelbottom=False)
     axes.spines[:].set_visible(False)
+
+
+def averages_and_beams(
+    when: Sequence[int],
+    last: Sequence[float],
+    averaged: Sequence[float],
+    lengths: Mapping[tuple[float, int], float],
+    right: float,
+) -> "Figure":
+    """Words right with the last weights and with a mean, and the mean lengths {(alpha, beam): tokens} of answers."""
+    figure, (left, panel) = plt.subplots(1, 2, figsize=(7.4, 3.3))
+    left.plot(when, last, "o-", color=GREY, label="the last weights")
+    left.plot(when, averaged, "o-", color=BLUE, label="mean of the last five")
+    left.set(title="Averaging weights", xlabel="training step", ylabel="words right (%)", ylim=(-3, 103))
+    left.legend(loc="upper left")
+    beams = sorted({beam for _, beam in lengths})
+    for alpha, color in ((0.6, BLUE), (0.0, GREEN)):
+        curve = [lengths[alpha, beam] for beam in beams]
+        panel.plot(range(len(beams)), curve, "o-", color=color, label=f"α = {alpha}")
+    panel.axhline(right, color=GREY, linestyle="--", label="right answers")
+    panel.set(title="Wider beams", xlabel="beam", ylabel="mean length of the answer (tokens)")
+    panel.set_xticks(range(len(beams)), [str(beam) for beam in beams])
+    panel.legend()
+    return figure

@@ -9,6 +9,31 @@ import numpy as np
 from minitransformer import decoding
 
 
+def softmax(s):
+    """Weights of one row of scores (S,)."""
+    return np.exp(s - s.max()) / np.exp(s - s.max()).sum()
+
+
+HANDS = {  # name: (what is right, {known mistake: what it gives})
+    "o_new": (
+        lambda run: softmax(run.k @ run.q_new / run.D**0.5) @ run.v,
+        {
+            "the scores are not divided by √D": lambda run: softmax(run.k @ run.q_new) @ run.v,
+            "this is the mean of the keys: a row takes home values": lambda run: (
+                softmax(run.k @ run.q_new / run.D**0.5) @ run.k
+            ),
+            "the newest key is left out: a row may look at its own token": lambda run: (
+                softmax(run.k[:-1] @ run.q_new / run.D**0.5) @ run.v[:-1]
+            ),
+            "the softmax is missing: scores are no weights": lambda run: run.k @ run.q_new / run.D**0.5 @ run.v,
+            "all values count the same: where is the query?": lambda run: run.v.mean(axis=0),
+            "only its own value: the row may look at all five": lambda run: run.v[-1],
+            "divided by D, not by √D": lambda run: softmax(run.k @ run.q_new / run.D) @ run.v,
+        },
+    ),
+}
+
+
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
     of_the_example(lesson, run)
@@ -24,10 +49,11 @@ def of_the_example(lesson, run):
     lesson.example("decoder.self.v[0]", run.v)
     lesson.example("decoder.self.o[0]", run.o)
     lesson.example("output.z", run.z_cached)
+    lesson.check("the line of the new row", np.abs(HANDS["o_new"][0](run) - run.o[-1]).max(), 1e-14)
     p = run.numbers["output.p"]
     chosen = p.max(axis=1)
     lesson.quote("p 0.953 o 0.697 t 0.945 s 0.917 eos 0.999", *chosen)
-    lesson.quote("o with 0.697 against p with 0.297", *np.sort(p[1])[:-3:-1])
+    lesson.quote("«o» with 0.697 against «p» with 0.297", *np.sort(p[1])[:-3:-1])
     lesson.quote("probability is the product, 0.575", chosen.prod())
     lesson.quote("1 + 2 + 3 + 4 + 5 = 15 rows, and 10 of them", 1, 2, 3, 4, 5, 15, 15 - 5)
     for t in range(1, 5):
@@ -52,6 +78,10 @@ def of_the_words(lesson, run):
     lesson.quote('"tt" 0.511 · 0.615 · 0.952 = 0.299', *tt, np.prod(tt))
     lesson.quote('"t" 0.511 · 0.378 = 0.193', p[0][t], p[1][eos], p[0][t] * p[1][eos])
     answers = {ids: np.exp(total) for total, ids in run.answers}
+    lesson.quote(
+        'the model gives "tt" the probability 0.299 and the right answer 0.193, and it gives 0.486 to the answer',
+        *(answers[ids] for ids in ((t, t, eos), (t, eos), (eos,))),
+    )
     lesson.check("the empty answer is the likeliest", max(answers, key=answers.get) == (eos,), at_least=1)
 
     wrong, missed = 0, 0
@@ -67,14 +97,18 @@ def of_the_words(lesson, run):
     lesson.check("words on which greedy misses the likeliest answer", missed, at_most=1)
 
     oo = run.tree_of_oo
-    lesson.quote('answer "o" the probability 0.456', oo[o, eos])
+    lesson.quote("answer «o» the probability 0.456", oo[o, eos])
     lesson.quote('right answer "oo" only 0.447', oo[o, o, eos])
     short, long = np.log(oo[o, eos]), np.log(oo[o, o, eos])
     lesson.quote("−0.785 / (7/6)^0.6 = −0.716", short, 7, 6, 0.6, short / (7 / 6) ** 0.6)
     lesson.quote("−0.806 / (8/6)^0.6 = −0.678", long, 8, 6, 0.6, long / (8 / 6) ** 0.6)
     first = np.exp(run.reader("oo")(()))
-    lesson.quote("o (0.967) and s (0.020)", first[o], first[tokens.index("s")])
-    lesson.quote('"o" (0.456) and o o (0.455)', oo[o, eos], first[o] * np.exp(run.reader("oo")((o,)))[o])
+    lesson.quote("«o» (0.967) and «s» (0.020)", first[o], first[tokens.index("s")])
+    lesson.quote(
+        'the finished «o» (0.456) and the beginning "oo" (0.455)',
+        oo[o, eos],
+        first[o] * np.exp(run.reader("oo")((o,)))[o],
+    )
     lesson.quote('the finished "oo" (0.447)', oo[o, o, eos])
     empty, right = np.log(answers[eos,]), np.log(answers[t, eos])
     lesson.quote("The empty answer has the score −0.721 / 1", empty, 1)
