@@ -1,11 +1,11 @@
 # %% [markdown]
-# # Lesson 24: How far may one step?
+# # Lesson 24: How far may a step go?
 #
 # [![The Transformer, with the optimizer lit](../plots/24_sharpness_map.png)](../plots/00_reverse_whole.png)
 #
 # **The gradient says which way is down. How far may you go before down becomes up?**
 #
-# 12 min, with a pencil 35, going deeper 7 · runs in 45 s (fast: 15 s) · needs 01, 06, 13 · difficulty 4 of 5 · paper:
+# 12 min, with a pencil 35, going deeper 8 · runs in 45 s (fast: 20 s) · needs 01, 06, 13 · difficulty 4 of 5 · paper:
 # Cohen et al. 2021
 #
 # ## Ten times as far
@@ -14,9 +14,9 @@
 # plain gradient descent, θ − lr g, with lr = 0.003, and the loss falls to 0.073. That was the right direction, so she
 # goes back and walks ten times as far. With lr = 0.03 the loss is 1.82, sixteen times what it was.
 #
-# Her gradient was exact both times. But it is the slope *here*, and about how the slope changes on the way g says
-# nothing. So Lina does what everybody does and tries half a dozen rates, although the limit could have been computed
-# before her first step, from the model itself: it is 0.0060. This lesson derives that number, finds it with a dozen
+# Her gradient was exact both times. But it is the slope *here*, and g says nothing about how the slope changes on the
+# way. So Lina does what everybody does and tries half a dozen rates, although the model could have told her the limit
+# before her first step, to within a factor of two: it is 0.0060. This lesson derives that number, finds it with a dozen
 # backward passes, and then discovers that it does not stay where it is.
 
 # %% Imports
@@ -102,15 +102,15 @@ lesson.compare("steps until the distance is more than 100", guess, away)
 # ## 826 directions
 #
 # In a model the slope along each parameter changes with all the others, so there is a whole matrix of curvatures, the
-# *Hessian*. Books write H for it, which is our number of heads, but it already has a name here. It is nothing but the
-# Jacobian of the gradient:
+# *Hessian*. Books call it H, but here H counts heads, and the matrix already has a name: it is the Jacobian of the
+# gradient.
 #
 #     J_ij = ∂g_i/∂θ_j = ∂²L/∂θ_i∂θ_j
 #
-# The order of the two derivatives does not matter, so J is symmetric. A symmetric matrix has as many perpendicular
-# directions u as it has rows in which it only stretches: J u = λ u. Along such an *eigenvector* the slope grows by λ
-# for each unit of length, and no other direction mixes in. So nearby, the loss is 826 separate valleys, one for each
-# eigenvector, and descent multiplies the distance along each of them by its own 1 − lr λ.
+# The order of the two derivatives does not matter, so J is symmetric. For a symmetric matrix of 826 rows there are 826
+# perpendicular directions u along which it only stretches: J u = λ u. Along such an *eigenvector* the slope grows by λ
+# for each unit of length, and no other direction mixes in. So nearby, the loss is 826 separate parabolas, and a step
+# multiplies the distance from the bottom of each valley among them by its own 1 − lr λ.
 #
 # One learning rate serves them all, so the steepest valley, whose λ is called the *sharpness*, sets the limit of 2/λ.
 # The flat valleys pay for it, because with a factor just below 1 they take very long.
@@ -118,10 +118,9 @@ lesson.compare("steps until the distance is more than 100", guess, away)
 # %% [markdown]
 # ## A matrix that nobody writes down
 #
-# J has 826² = 682,276 entries here, and for the base model it would have 4.0e15, or 32 million gigabytes. But we do not
-# need the matrix itself. We need what it does to a direction u, which is how g changes if θ moves a little along u, and
-# lesson 01 has the tool for that. The backward pass consists of sums, products and exponentials, so it takes complex
-# numbers as well:
+# J has 826² = 682,276 entries here, and for the paper's base model it would have 4.0e15, or 32 million gigabytes. But
+# we only need what J does to a direction u, which is how g changes if θ moves a little along u, and lesson 01 has the
+# tool for that. The backward pass consists of sums, products and exponentials, so it takes complex numbers as well:
 #
 #     g(θ + ih u) = g(θ) + ih J u − ...           Taylor, along u; the next term has (ih)² = −h², which is real
 #     Im g(θ + ih u) = h J u − ...                g(θ) and J u are real; what is left has h³
@@ -165,7 +164,7 @@ print(f"loss {L:.4f}, {len(g)} gradients, together {np.linalg.norm(g):.2f} long"
 
 # %%
 u = np.random.default_rng(24).standard_normal(len(theta))
-Ju = ...  # your line: from gradient(..., model, batch), theta, u and h = 1e-30
+Ju = ...  # your line: from gradient(..., model, batch), which returns L and g, and from theta, u and h = 1e-30
 lesson.judge("Ju", Ju)
 
 
@@ -205,10 +204,11 @@ def power(product, u, steps):
 product = partial(times_hessian, theta=theta, model=model, batch=batch)
 found, top = power(product, u, 12)
 J = np.array([product(row) for row in np.eye(len(theta))])  # the whole matrix, to compare
-eigenvalues = np.linalg.eigvalsh(J)  # the smallest first
+eigenvalues, eigenvectors = np.linalg.eigh(J)  # the smallest first
 print("power iteration:", *(f"{value:.4f}" for value in found[[0, 1, 2, 3, 4, 11]]))
 print("of the whole matrix, the largest:", *(f"{value:.4f}" for value in eigenvalues[:-5:-1]))
 print("and the smallest:", *(f"{value:.4f}" for value in eigenvalues[:3]))
+print("0 up to rounding:", np.count_nonzero(np.abs(eigenvalues) < 1e-9), "of", len(eigenvalues))
 sharpness = found[-1]
 lesson.check("12 steps, against all 826 columns", error(sharpness, eigenvalues[-1]), 1e-10)
 lesson.check("the library's Lanczos", error(largest_eigenpairs(product, len(theta)).values[0], eigenvalues[-1]), 1e-9)
@@ -217,9 +217,8 @@ lesson.check("the library's Lanczos", error(largest_eigenpairs(product, len(thet
 # Three products give 332.24, and twelve give 332.3692, right to all digits that are printed. So Lina's limit is
 # 2/332.37 = 0.0060: her 0.03 was five times too far, while her 0.003 was almost exactly 1/332.37.
 #
-# The next eigenvalues are 105, 48 and 37, and the smallest is −8.56. So our model does not sit at the bottom of a
-# valley, and along that last direction descent moves away with every rate, though slowly. And 205 of the 826 are 0:
-# these are flat directions, such as those of the key biases.
+# The next eigenvalues are 105, 48 and 37, and the smallest is −8.56: along that last direction descent moves away with
+# every rate, though slowly. And 205 of the 826 are 0, for flat directions such as those of the key biases.
 #
 # ## How far does a parabola see?
 #
@@ -236,12 +235,12 @@ after = np.array([gradient(theta - lr * g, model, batch)[0] for lr in LRS])
 curvature = g @ product(g) / (g @ g)
 parabola = L - LRS * (g @ g) + LRS**2 / 2 * (g @ g) * curvature
 print(f"curvature along g: {curvature:.1f}. The parabola is back at {L:.3f} with lr = {2 / curvature:.4f}")
-print("the loss itself is back between", *(f"{lr:.4f}" for lr in LRS[np.flatnonzero(after > L)[1] - 1 :][:2]))
+print("the loss itself is back between", *(f"{lr:.4f}" for lr in LRS[np.flatnonzero(after > L)[0] - 1 :][:2]))
 
 # %% [markdown]
-# By the parabola the loss is back where it was at lr = 0.0065, and in truth it is at 0.011. (That the best step is just
-# at 2/λ is an accident.) A parabola is a map of the neighbourhood: it knows the limit to within a factor of two, while
-# the gradient does not even know that there is one.
+# By the parabola the loss is back where it was at lr = 0.0065, and in truth it is at 0.0112. (That the best step is
+# just at 2/λ is an accident.) So curvature knows the limit to within a factor of two, while the gradient does not even
+# know that there is one.
 #
 # ## The surprise
 #
@@ -262,23 +261,27 @@ words = task.batch(np.random.default_rng([0, 7]), 64)
 sizes = {"d_model": 16, "num_heads": 2, "d_ff": 32, "num_layers": 1, "max_len": 16}
 learner = Transformer(
     TransformerConfig(len(task.vocabulary), activation="gelu", dropout=0.0, **sizes), seed=0, dtype="float64"
-)
+)  # GELU, since the slope of ReLU jumps at 0
 setup = {"model": learner, "batch": (*words.inputs, words.targets), "smoothing": 0.1}
 beginning, EVERY = weights_of(learner), 25  # steps between two measurements
 
 
 def descend(theta, lr, steps):
-    """Plain descent -> the losses, and every 25 steps the sharpness and θ."""
-    losses, sharp, visited, u = [], [], [], np.random.default_rng(1).standard_normal(len(theta))
+    """Plain descent -> the losses, and every 25 steps θ and the sharpness halfway to the next θ."""
+    run = SimpleNamespace(lr=lr, losses=np.zeros(steps + 1), sharp=[], visited=[], residuals=[])
+    u = None
     for step in tqdm(range(steps + 1), disable=None):
-        if step % EVERY == 0:  # the sharpest direction has changed little since the last time
-            values, u = power(partial(times_hessian, theta=theta, **setup), u, 30 if step == 0 else 6)
-            sharp.append(values[-1])
-            visited.append(theta)
-        L, g = gradient(theta, **setup)
-        losses.append(float(L))
+        run.losses[step], g = gradient(theta, **setup)
+        if step % EVERY == 0:  # Lanczos (see Going deeper) is quicker where two eigenvalues are close
+            halfway = partial(times_hessian, theta=theta - lr * g / 2, **setup)
+            found = largest_eigenpairs(halfway, len(theta), start=u, tolerance=3e-3)
+            u = found.vectors[:, 0]  # to begin with, the next time
+            run.sharp.append(found.values[0])
+            run.residuals.append(found.residuals[0] / found.values[0])
+            run.visited.append(theta)
         theta = theta - lr * g
-    return SimpleNamespace(lr=lr, losses=np.array(losses), sharp=np.array(sharp), visited=visited)
+    run.sharp = np.array(run.sharp)
+    return run
 
 
 STEPS = lesson.pick(full=1000, fast=300)
@@ -289,15 +292,21 @@ for run in (slow, quick):
     reached, rises = EVERY * int((run.sharp >= 2 / run.lr).argmax()), int((np.diff(run.losses) > 0).sum())
     print(f"lr {run.lr}: sharpness {run.sharp[0]:.1f}, at step {reached} at the limit, at last {late[run.lr]:.1f}")
     print(f"         loss {run.losses[0]:.2f} -> {run.losses[-1]:.2f}; it rose in {rises} steps")
+lesson.check("length of J u − λ u, beside λ, at worst", max(slow.residuals + quick.residuals), 4e-3)
 
 # %%
 figure, (left, middle, right) = plt.subplots(1, 3, figsize=(8.1, 3.1))
-left.plot(1000 * LRS, after, color=BLUE, label="loss after the step")
-left.plot(1000 * LRS, parabola, "--", color=ORANGE, label="from g and J")
+left.plot(1000 * LRS, after, color=BLUE)
+left.plot(1000 * LRS, parabola, "--", color=ORANGE)
 left.axhline(L, color=GREY, linewidth=0.8)
-left.axvline(2000 / sharpness, color=GREEN, linewidth=1, label="2/λ")
-left.set(title="One step of our model", xlabel="learning rate / 0.001", ylabel="loss", ylim=(0, 0.4))
-left.legend(fontsize=8, loc="upper left")
+left.axvline(2000 / sharpness, color=GREEN, linewidth=1)
+for text, x, y, color in (
+    ("the loss", 13.1, 0.15, BLUE),
+    ("from g\nand J", 7.0, 0.26, ORANGE),
+    ("2/λ", 4.1, 0.36, GREEN),
+):
+    left.text(x, y, text, color=color)
+left.set(title="One step of our model", xlabel="learning rate / 0.001", ylabel="loss after the step", ylim=(0, 0.4))
 for run, color in ((slow, BLUE), (quick, ORANGE)):
     middle.plot(EVERY * np.arange(len(run.sharp)), run.sharp, color=color, linewidth=1.2, label=f"lr = {run.lr}")
     middle.axhline(2 / run.lr, color=color, linewidth=1, linestyle="--")
@@ -311,14 +320,16 @@ lesson.save(figure)
 # ![One step and its limit; the sharpness of two runs, and their losses](../plots/24_sharpness.png)
 #
 # From the same weights, both runs grow sharper until they meet their own limit, which is 50 with lr = 0.04 and 25 with
-# lr = 0.08. There they stop: in the last third the sharpness is 50.5 and 24.8. (The zigzag is real: at the edge the
-# weights jump to and fro between two walls, one of them steeper. If you see none, you measure after even numbers of
-# steps, and always at the same wall.)
+# lr = 0.08. They overshoot it, to 73 and 46, because a jump needs many steps to grow, as in your first guess. Then they
+# fall back and hover near it: in the last third of the steps the sharpness stays between 49 and 51, and between 23 and
+# 25. (It is measured halfway between two steps, since at the edge the weights jump to and fro between two walls. After
+# 400 steps of the slow run these have 55 and 46.)
 #
 # Up to the limit the loss falls in every step. Beyond it, it should explode, and for a moment it does: it rises in 83
 # steps of the slow run and in 115 of the other. But the jumps carry θ out of the sharp place into a flatter one, where
-# descent goes on, down to 0.72 and 0.64. So it is not only the loss that decides where you end. **You choose the
-# learning rate, and training finds a place that is just flat enough for it.**
+# descent goes on, down to 0.72 and 0.64. **The sharpness limits your rate to 2/λ, but training raises the sharpness to
+# 2/lr, so in the end your rate limits the sharpness.** (That holds with the whole batch, while there is much to learn.
+# Why training sharpens a loss at all, nobody fully understands.)
 
 # %% [markdown]
 # > **2021.** Jeremy Cohen, Simran Kaur, Yuanzhi Li, Zico Kolter and Ameet Talwalkar trained many networks with the
@@ -337,14 +348,26 @@ lesson.save(figure)
 # the other run we double it from 0.04 to 0.08 after 600.
 
 # %%
-AT = lesson.pick(full=(200, 600), fast=(100, 200))
-halved = descend(quick.visited[AT[0] // EVERY], 0.04, lesson.pick(400, 50))
-doubled = descend(slow.visited[AT[1] // EVERY], 0.08, lesson.pick(200, 50))
+AT = lesson.pick(full=(200, 600, 500), fast=(100, 200, 200))
+
+
+def switch(before, at, lr, steps):
+    """Go on from `before` after `at` steps with another rate."""
+    behind = descend(before.visited[at // EVERY], lr, lesson.pick(full=steps, fast=50))
+    behind.sharp[0] = before.sharp[at // EVERY]  # where the old rate ended
+    return behind
+
+
+halved, doubled, late_halved = (
+    switch(quick, AT[0], 0.04, 400),
+    switch(slow, AT[1], 0.08, 200),
+    switch(quick, AT[2], 0.04, 200),
+)
 figure, panels = plt.subplots(1, 2, figsize=(7.6, 2.9), sharey=True)
 both = ("Halved", quick, halved), ("Doubled", slow, doubled)
-for panel, (title, before, behind), switch in zip(panels, both, AT, strict=True):
-    for run, first, last, color in ((before, 0, switch, BLUE), (behind, switch, STEPS, ORANGE)):
-        sharp = run.sharp[: last // EVERY + 1]
+for panel, (title, before, behind), at in zip(panels, both, AT[:2], strict=True):
+    for run, first, count, color in ((before, 0, at // EVERY + 1, BLUE), (behind, at, len(behind.sharp), ORANGE)):
+        sharp = run.sharp[:count]
         steps = first + EVERY * np.arange(len(sharp))
         panel.plot(steps, sharp, color=color, linewidth=1.2, label=f"lr = {run.lr}")
         panel.hlines(2 / run.lr, steps[0], steps[-1], color=color, linewidth=1, linestyle="--")
@@ -352,16 +375,17 @@ for panel, (title, before, behind), switch in zip(panels, both, AT, strict=True)
     panel.legend(fontsize=8, loc="lower right")
 panels[0].set_ylabel("largest eigenvalue")
 lesson.save(figure, "switch")
-for name, run in (("halved", halved), ("doubled", doubled)):
+for name, run in (("halved", halved), ("doubled", doubled), ("halved late", late_halved)):
     print(f"{name}, every {EVERY} steps from there:", *(f"{value:.0f}" for value in run.sharp))
 
 # %% [markdown]
 # ![The sharpness, if the rate is halved or doubled on the way](../plots/24_sharpness_switch.png)
 #
-# Halved, the sharpness climbs again and passes its new limit of 50 some 150 steps later. Doubled, it is thrown from 56
-# to 25 within 25 steps. The two are not mirror images, because above 2/lr descent *cannot* stay, while below it nothing
-# but training itself makes the loss sharper. If you halve the rate late, after 500 steps, when there is little left to
-# learn, the sharpness stays near 31. So the limit is a ceiling, and not a goal.
+# Halved, the sharpness climbs again, passes its new limit of 50 some 150 steps later, and overshoots it as before.
+# Doubled, it is thrown from 51 to 25 within 25 steps. The two are not mirror images, because above 2/lr descent
+# *cannot* stay, while below it nothing but training itself makes the loss sharper. If you halve the rate late, after
+# 500 steps, when there is little left to learn, the sharpness only gets from 25 to 31 in the next 200. So the limit is
+# a ceiling, and not a goal.
 #
 # ### Who throws it out?
 #
@@ -409,7 +433,7 @@ for lr in (0.1, 0.15):
 
 # %%
 def lanczos(product, u, steps, again=True):
-    """The small matrix's eigenvalues; without `again`, only the last two directions are taken out."""
+    """The small matrix's eigenvalues, and the directions; without `again`, only the last two are taken out."""
     basis, diagonal, beside = np.zeros((steps, len(u))), np.zeros(steps), np.zeros(steps)
     for step in range(steps):
         basis[step] = u / np.linalg.norm(u)
@@ -419,25 +443,28 @@ def lanczos(product, u, steps, again=True):
         for _ in range(2):  # rounding leaves a little, so twice
             u = u - (earlier @ u) @ earlier
         beside[step] = np.linalg.norm(u)
-    return np.linalg.eigvalsh(np.diag(diagonal) + np.diag(beside[:-1], 1) + np.diag(beside[:-1], -1))
+    return np.linalg.eigvalsh(np.diag(diagonal) + np.diag(beside[:-1], 1) + np.diag(beside[:-1], -1)), basis
 
 
-with_all, with_two = (lanczos(product, u, 40, again) for again in (True, False))
+(with_all, _), (with_two, directions) = (lanczos(product, u, 40, again) for again in (True, False))
 print("all taken out:     ", *(f"{value:.4f}" for value in with_all[:-5:-1]), "... ", f"{with_all[0]:.4f}")
 print("the last two only: ", *(f"{value:.4f}" for value in with_two[:-5:-1]), "... ", f"{with_two[0]:.4f}")
+parts = np.abs(directions @ eigenvectors[:, -1])  # how much of the first eigenvector is in each direction
+print("the first eigenvector's part:", *(f"{number}: {parts[number - 1]:.0e}" for number in (2, 6, 10, 12, 14, 15)))
 lesson.check("40 products: the four largest", error(with_all[-4:], eigenvalues[-4:]), 1e-9)
 lesson.check("and the smallest", error(with_all[:1], eigenvalues[:1]), 1e-9)
 
 # %% [markdown]
 # With all of them taken out, 40 products give the four largest eigenvalues and the smallest. With the last two only,
-# the four largest are 332.3692 four times. J has this eigenvalue once; the rest are *ghosts*. As soon as the first
-# direction is found, rounding errors along it are no longer taken out, each product makes them three times larger, and
-# after some fifteen steps it is found again. That is your exercise.
+# the four largest are 332.3692 four times. J has this eigenvalue once; the rest are *ghosts*. The second direction is
+# nearly the first eigenvector itself, and the tenth has less than 1e-8 of it. But what rounding leaves along it is no
+# longer taken out, and each of the next products makes it 30 times larger or more, so around the fifteenth direction it
+# is found again. (You write this method in the exercise 24_lanczos.)
 #
 # ### Momentum, Adam, and batches
 #
 # With momentum, m₁ ← β₁ m₁ + g and θ ← θ − lr m₁, the limit on a valley is 2 (1 + β₁)/λ: 3.8/λ with β₁ = 0.9. (The
-# exercise below proves it.) Adam divides by √m̂₂, so its limit belongs to J after that division; Cohen et al. (2022)
+# exercise below finds it.) Adam divides by √m̂₂, so its limit belongs to J after that division; Cohen et al. (2022)
 # report that it stays at 38/lr there. And with small batches, whose gradient is noisy, they found a sharpness below
 # 2/lr. Neither is measured here.
 
@@ -489,8 +516,8 @@ lesson.check("momentum: 3.79 arrives and 3.81 does not", arrives[3.79] and not a
 #    times the rate.
 # 2. The eigenvalue with the largest |λ|, which here is negative. She adds 50 to all eigenvalues, by using J u + 50 u as
 #    the product: now the largest also has the largest size. At the end she subtracts 50.
-# 3. This lesson offers one reason: whenever a slowly rising rate passes 2/λ, the jumps are still small, and they move θ
-#    to a flatter place. When the high rate comes, the place is flat enough for it.
+# 3. This lesson offers one reason. A slowly rising rate is only a little above 2/λ when it passes it, so the jumps stay
+#    small, and they move θ to a flatter place. When the high rate comes, the place is flat enough for it.
 # 4. The limit is that of a valley which never ends. A real one widens; the jumps along the sharp direction lead to
 #    where it is less sharp, and the loss falls along all other directions meanwhile.
 #

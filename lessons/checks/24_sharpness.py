@@ -54,15 +54,15 @@ def quote_one_step(lesson, run):
     lesson.quote("with lr = 0.003, and the loss falls to 0.073", 0.003, small)
     lesson.quote("With lr = 0.03 the loss is 1.82, sixteen times", 0.03, large)
     lesson.check("sixteen times what it was", abs(large / run.L - 16), 0.5)
-    lesson.quote("from the model itself: it is 0.0060", 2 / run.sharpness)
+    lesson.quote("to within a factor of two: it is 0.0060", 2 / run.sharpness)
     lesson.quote("So Lina's limit is 2/332.37 = 0.0060", 2, run.sharpness, 2 / run.sharpness)
     lesson.check("her 0.03 was five times too far", abs(0.03 * run.sharpness / 2 - 5), 0.05)
     lesson.check("her 0.003 was almost 1/λ", abs(0.003 * run.sharpness - 1), 0.01)
     lesson.quote("g·(J g)/(g·g), is 305", run.curvature)
     along = abs(run.g @ run.top) / np.linalg.norm(run.g)
     lesson.check("g points nearly along the sharpest direction: the cosine", along, at_least=0.95)
-    back = next(lr for lr in np.linspace(0.008, 0.014, 61) if loss_after(run, lr) > run.L)
-    lesson.quote("where it was at lr = 0.0065, and in truth it is at 0.011", 2 / run.curvature, back)
+    back = next(lr for lr in np.linspace(0.008, 0.014, 121) if loss_after(run, lr) > run.L)
+    lesson.quote("where it was at lr = 0.0065, and in truth it is at 0.0112", 2 / run.curvature, back)
     grid = np.linspace(0.005, 0.007, 41)
     best = grid[np.argmin([loss_after(run, lr) for lr in grid])]
     lesson.check("the best step is at 2/λ", abs(best * run.sharpness / 2 - 1), 0.03)
@@ -105,16 +105,34 @@ def quote_runs(lesson, run):
         lesson.check(f"lr = {each.lr}: the sharpness reaches 2/lr", each.sharp.max() * each.lr / 2, at_least=1)
         early = np.diff(each.losses[: reached * run.EVERY])
         lesson.check("... and until then the loss falls in every step", early.max(), 0.0)
-    again = largest_eigenpairs(
-        lambda u: run.times_hessian(u, slow.visited[-1], **run.setup), len(run.beginning), tolerance=1e-4
-    )
-    lesson.check("the last sharpness, against the library's", abs(again.values[0] / slow.sharp[-1] - 1), 0.05)
+    for each, at in ((slow, -1), (quick, -1), (quick, run.AT[0] // run.EVERY)):
+        lesson.check("a sharpness, against power iteration's", abs(by_power(run, each, at) / each.sharp[at] - 1), 0.005)
     lesson.quote("50 with lr = 0.04 and 25 with lr = 0.08", 2 / 0.04, 0.04, 2 / 0.08, 0.08)
-    third = "in the last third the sharpness is 50.5 and 24.8"
-    lesson.quote(third, run.late[0.04], run.late[0.08], within=0.1, full_only=True)
+    lesson.quote("They overshoot it, to 73 and 46", slow.sharp.max(), quick.sharp.max(), within=0.1, full_only=True)
+    third = [each.sharp[-run.STEPS // 80 :] for each in (slow, quick)]
+    lesson.quote("the sharpness stays between 49 and 51, and between 23 and 25",
+                 *(end for each in third for end in (each.min(), each.max())), within=0.04, full_only=True)  # fmt: skip
+    if not lesson.fast:
+        theta = slow.visited[400 // run.EVERY]
+        other = theta - slow.lr * run.gradient(theta, **run.setup)[1]
+        lesson.quote("400 steps of the slow run these have 55 and 46",
+                     400, sharpness_at(run, theta), sharpness_at(run, other), within=0.1)  # fmt: skip
     rises = [int((np.diff(each.losses) > 0).sum()) for each in (slow, quick)]
     lesson.quote("it rises in 83 steps of the slow run and in 115 of the other", *rises, within=0.4, full_only=True)
     lesson.quote("down to 0.72 and 0.64", slow.losses[-1], quick.losses[-1], within=0.06, full_only=True)
+
+
+def by_power(run, each, at):
+    """The sharpness at the same place as `each.sharp[at]`, by a hundred steps of power iteration."""
+    theta = each.visited[at]
+    halfway = theta - each.lr * run.gradient(theta, **run.setup)[1] / 2
+    u = np.random.default_rng(2).standard_normal(len(theta))
+    return run.power(lambda u: run.times_hessian(u, halfway, **run.setup), u, 100)[0][-1]
+
+
+def sharpness_at(run, theta):
+    """The sharpness at θ itself."""
+    return largest_eigenpairs(lambda u: run.times_hessian(u, theta, **run.setup), len(theta), tolerance=1e-3).values[0]
 
 
 def quote_deeper(lesson, run):
@@ -123,10 +141,12 @@ def quote_deeper(lesson, run):
         halved, doubled = run.halved.sharp, run.doubled.sharp
         passed = run.EVERY * int((halved >= 50).argmax())
         lesson.quote("passes its new limit of 50 some 150 steps later", 50, passed, within=0.4)
-        lesson.quote("thrown from 56 to 25 within 25 steps", doubled[0], doubled[1], run.EVERY, within=0.2)
-        late = run.descend(run.quick.visited[500 // run.EVERY], 0.04, 100).sharp[-1]
-        lesson.quote("after 500 steps, when there is little left to learn, the sharpness stays near 31", 500, late,
-                     within=0.15)  # fmt: skip
+        lesson.check("and overshoots it", halved.max(), at_least=55)
+        lesson.quote("thrown from 51 to 25 within 25 steps", doubled[0], doubled[1],
+                     run.EVERY, within=0.2)  # fmt: skip
+        late = run.late_halved.sharp
+        lesson.quote("the sharpness only gets from 25 to 31 in the next 200", late[0], late[-1],
+                     run.EVERY * (len(late) - 1), within=0.1)  # fmt: skip
     path = {lr: (steps**2).sum(axis=1) for lr, steps in run.valley.items()}
     lesson.quote("From (4, 0.3), where λ is 16.09, descent with lr = 0.1 (limit 20) ends at λ = 16.03", 4, 0.3,
                  path[0.1][0], 0.1, 20, path[0.1][-1])  # fmt: skip
@@ -136,10 +156,11 @@ def quote_deeper(lesson, run):
     ghosts = run.with_two[-4:]
     lesson.quote("the four largest are 332.3692 four times", ghosts[0])
     lesson.check("ghosts: all four are the same", ghosts.max() - ghosts.min(), 1e-6)
-    lesson.check("each product makes it three times larger", abs(run.eigenvalues[-1] / run.eigenvalues[-2] - 3), 0.5)
-    pairs = {steps: run.lanczos(run.J.dot, run.u, steps, again=False)[-2:] for steps in range(2, 41)}
-    again = next(steps for steps, pair in pairs.items() if pair[0] > 0.99 * run.eigenvalues[-1])
-    lesson.check("after some fifteen steps it is found again", abs(again - 15), 3)
+    parts = run.parts  # of the first eigenvector, in the directions
+    lesson.check("the second direction is nearly the first eigenvector", parts[1], at_least=0.98)
+    lesson.check("the tenth has less of it", parts[9], 1e-8)
+    lesson.check("the next products make it larger", (parts[11:14] / parts[10:13]).min(), at_least=30)
+    lesson.check("around the fifteenth direction it is found again", parts[13:17].max(), at_least=0.5)
     lesson.quote("2 (1 + β₁)/λ: 3.8/λ with β₁ = 0.9", 2, 1, 2 * 1.9, 0.9)
     lesson.quote("report that it stays at 38/lr there", 2 * 1.9 / 0.1)
 
@@ -164,8 +185,8 @@ def claim(lesson, run):
     lesson.claim(
         "measure the curvature, and choose a learning rate below 2/λ to fit it",
         "the wrong way round",
-        f"at the start λ is {slow.sharp[0]:.1f}; in training with 0.04 and 0.08 it rises to {run.late[0.04]:.1f} and "
-        f"{run.late[0.08]:.1f}, which is 2/lr",
+        f"at the start λ is {slow.sharp[0]:.1f}; in training with 0.04 and 0.08 it ends at {run.late[0.04]:.1f} and "
+        f"{run.late[0.08]:.1f}, where 2/lr is 50 and 25",
         said="textbooks on optimization",
     )
     lesson.claim(
