@@ -14,13 +14,12 @@
 #
 # In lesson 05 we watched row p→o look at the source: 56 % at «o», but also 22 % at «t» and 17 % at «p». You and I know
 # that it should have looked at «o» alone, but the gradient cannot read. All that the layers above send back is the
-# gradient of what the row got from head 0, three numbers without a letter among them:
+# gradient of what the row got from head 0, three numbers without a letter:
 #
-#     do = (0.189, 0.122, 0.018)
+#     do = (0.1894, 0.1222, 0.0180)
 #
 # From these, the backward pass has to find out who is to blame. If the row looked in the wrong place, its query should
-# change, or the keys; if it found the wrong thing in the right place, the values should. One line will say in seven
-# words what attention learns.
+# change, or the keys; if it found the wrong thing in the right place, the values should.
 
 # %% Imports
 from functools import partial
@@ -48,31 +47,31 @@ example = running_example()
 # %% [markdown]
 # ## The price of a look
 #
-# The last step of the forward pass was o = p v. Entry by entry:
+# The last step of the forward pass was o = p v, entry by entry
 #
 #     o_td = Σ_j p_tj v_jd
 #
-# By the chain rule we go to every entry that a number reaches, and add up. The weight p_tj reaches the D entries of its
-# own row o_t, and its factor in o_td is v_jd, so its gradient is
+# By the chain rule, the gradient of a number is a sum over all that depends on it. The weight p_tj enters the D entries
+# of its own row o_t, and its factor in o_td is v_jd, so its gradient is
 #
 #     dp_tj = Σ_d do_td v_jd = do_t·v_j               dp = do vᵀ       (T, S)
 #
 # We call dp_tj the *price* of letter j for row t: how fast the loss grows if the row gives the letter more weight. A
 # low price is good, and a negative one lowers the loss.
 #
-# The entry v_jd of a value reaches feature d of *every* row t, with the factor p_tj:
+# The entry v_jd of a value enters feature d of *every* row t, with the factor p_tj:
 #
 #     dv_jd = Σ_t p_tj do_td                          dv = pᵀ do       (S, D)
 #
-# (Both are lesson 02: o = p v is a linear layer with the input p and the matrix v.)
+# (Both are lesson 02, with the input p and the matrix v.)
 #
-# Back to row p→o. The letter «o» is key 2, and handed over the value v_2 = (−0.816, −1.482, −1.020), so its price is
+# In row p→o, the letter «o» is key 2, and handed over the value v_2 = (−0.8163, −1.4823, −1.0204), so its price is
 #
-#     do·v_2 = 0.189 · (−0.816) + 0.122 · (−1.482) + 0.018 · (−1.020) = −0.354
+#     do·v_2 = 0.1894 · (−0.8163) + 0.1222 · (−1.4823) + 0.0180 · (−1.0204) = −0.3541
 #
 # This is how three numbers can judge four letters. do is the direction in which the loss grows, and the dot product
 # asks of each value whether it points that way. The value of «o» points the other way, so more weight on «o» lowers the
-# loss. And a value hears from every row that looked at it, the louder the more the row looked: from row p→o, the value
+# loss. A value hears from every row that looked at it, and the more the row looked, the louder: from row p→o, the value
 # of «o» hears 0.564 · do = (0.107, 0.069, 0.010).
 
 # %% [markdown]
@@ -87,8 +86,8 @@ example = running_example()
 # A price alone is no reason to move, because the weights of a row sum to 1, and more for one letter means less for the
 # others. Lesson 03 has the derivative of the softmax: ∂p_i/∂s_j = p_i (1[i = j] − p_j).
 #
-# **Your line.** Before you read on, write the gradient of the row's four scores from its weights p[1] and its prices
-# dp[1]. Which of the scores will gradient descent raise?
+# **Your line.** Write the gradient of the row's four scores from its weights p[1] and its prices dp[1]. Which of the
+# scores will gradient descent raise?
 
 # %%
 q, k, v, do, p = (example[f"cross.{name}"][0] for name in ("q", "k", "v", "do", "p"))
@@ -97,7 +96,7 @@ ds_row = ...  # your line: from p[1] and dp[1], each (S,)
 lesson.judge("ds_row", ds_row)
 
 # %% [markdown]
-# A score acts on the weights of its own row only, so we leave out the row's index t:
+# A score acts on the weights of its own row only, so we leave out the index t:
 #
 #     ds_j = Σ_i dp_i ∂p_i/∂s_j                       s_j reaches all weights
 #          = Σ_i dp_i p_i (1[i = j] − p_j)
@@ -105,7 +104,7 @@ lesson.judge("ds_row", ds_row)
 #          = p_j (dp_j − p·dp)
 #
 # The number p·dp = Σ_i p_i dp_i is the average price, in which each letter counts as much as the row looks at it. It is
-# what the row pays, and ours pays
+# what the row pays; ours pays
 #
 #     p·dp = 0.044 · (−0.152) + 0.218 · 0.205 + 0.564 · (−0.354) + 0.173 · 0.621 = −0.054
 #
@@ -115,15 +114,14 @@ lesson.judge("ds_row", ds_row)
 #     dp_j − p·dp  −0.098    0.259   −0.300    0.675
 #     ds_j         −0.004    0.056   −0.169    0.117
 #
-# Read the formula aloud: *how much I look at it, times how much more it costs than the average I attend to*. **Descent
-# goes against the gradient, so it raises the score of each letter that is better than the average I attend to, and
-# lowers the others.** So the score of «o» goes up, and that of «s» a little, while «t» and «p» go down.
+# Read the formula aloud: *how much I look at it, times how much more it costs than the average I attend to*. Where ds
+# is negative, descent raises the score: that of «o» goes up, and that of «s» a little, while «t» and «p» go down.
 
 # %% [markdown]
 # > **1992.** Williams trained networks that choose at random: a choice becomes likelier if its reward was better than a
 # > baseline, such as the average. In 2014 Mnih, Heess, Graves and Kavukcuoglu taught a network in this way where to
 # > look in a picture. Bahdanau, Cho and Bengio looked everywhere at once, with weights, and the chain rule did the
-# > rest.
+# > rest, with −dp_j as the reward and −p·dp as the baseline.
 #
 # [In the explorer: set the score of «p», which costs most, to 8. The row is sure now, and wrong. What is ds of «o»?
 # Guess first.](../minitransformer/explorer/page/index.html#embed=cross.ds[0,1,2]&turn=cross.s[0,1,3])
@@ -131,38 +129,42 @@ lesson.judge("ds_row", ds_row)
 # Three facts follow:
 #
 # * *A row of ds sums to 0*: Σ_j p_j dp_j − (Σ_j p_j) p·dp = p·dp − p·dp. What one score gains, the others lose.
-# * *A letter with the weight 0 gets ds_j = 0*, because the first factor is 0. Nobody looks there, however good it is.
-# * *A letter with the weight 1 gets ds_j = 0*, because it *is* the average, and the second factor is 0. The scores of a
-#   row that is sure get no gradient, right or wrong, and only its values still learn.
+# * *A letter with the weight 0 gets ds_j = 0*, because the first factor is 0: nobody looks there, however good it is.
+# * *A letter with the weight 1 gets ds_j = 0*, because it *is* the average, and the second factor is 0. Right or wrong,
+#   a row that is sure teaches only the values that it looks at.
+#
+# **Descent raises the score of each letter that is better than the average I attend to, in proportion to how much I
+# look at it, and a row that is sure no longer moves.**
 
 # %% [markdown]
 # ## Query and key turn towards each other
 #
-# The first step forward was s_tj = Σ_d q_td k_jd / √D. The entry q_td reaches the scores of its own row, with all keys,
+# The first step forward was s_tj = Σ_d q_td k_jd / √D. The entry q_td enters the scores of its own row, with all keys,
 # and k_jd those of its own column, with all queries:
 #
 #     dq_td = Σ_j ds_tj k_jd / √D                     dq = ds k / √D       (T, D)
 #     dk_jd = Σ_t ds_tj q_td / √D                     dk = dsᵀ q / √D      (S, D)
 #
-# Descent moves the query of row p→o along −Σ_j ds_j k_j. The key of «o» pulls with 0.169, while the keys of «p» and «t»
-# push with 0.117 and 0.056. And the query pulls at the key of «o», also with 0.169, so both turn:
+# Descent moves the query of row p→o along −Σ_j ds_j k_j. The key of «o» pulls with the factor 0.169, while the keys of
+# «p» and «t» push with 0.117 and 0.056, and «s» hardly counts. In return the query pulls at the key of «o», also with
+# 0.169, so both turn:
 #
 # ![A step of descent turns a query and a key towards each other](../plots/06_attention_backward_turn.png)
 #
-# This is a step of size 2. The angle between the two falls from 67° to 48°, and their score rises from 1.84 to 3.77.
+# With a learning rate of 2, the angle between the two falls from 67° to 48°, and their score rises from 1.84 to 3.77.
 #
-# The gradients of the keys sum to Σ_j dk_j = Σ_t (Σ_j ds_tj) q_t / √D = 0, since a vector that is added to all keys
-# changes no weight. The bias b_k of lesson 05 is such a vector, so it never learns.
+# The gradients of the keys sum to Σ_j dk_j = Σ_t (Σ_j ds_tj) q_t / √D = 0, since a vector added to all keys changes no
+# weight. The bias b_k of lesson 05 is such a vector, and this is its gradient, so it never learns.
 #
 # ![Row p→o, forward and backward](../plots/06_attention_backward.png)
 #
-# This is row p→o, forward in blue and backward in orange, with what it sends to the key and the value of «o».
+# This is row p→o, forward in blue and backward in orange, with what it sends to the key and value of «o».
 
 # %% [markdown]
 # ## In code
 #
-# The whole backward pass of attention is five lines. `swapaxes` transposes the last two axes, so they take heads and
-# batches, too.
+# The whole backward pass of attention is five lines, which also take heads and batches, as `swapaxes` transposes the
+# last two axes.
 
 
 # %%
@@ -196,17 +198,17 @@ lesson.check("the gradients of the keys sum to 0", np.abs(dk.sum(axis=0)).max(),
 # %% [markdown]
 # ![Prices, and gradients of the scores, of all rows](../plots/06_attention_backward_numbers.png)
 #
-# Row p→o gets by far the largest gradients. The last row has little to learn, since it gives eos a probability of
-# 0.999.
+# Row p→o gets by far the largest gradients, while the last row, which gives eos a probability of 0.999, has little to
+# learn.
 #
-# Are the five lines right? We try them on random numbers, with lengths that all differ, so that no wrong shape fits by
-# accident. The loss is the sum of do ∘ o for a random do, because its gradient with respect to o is that do.
+# Are the five lines right? We try them on random numbers, with lengths that all differ, so that no wrong shape fits.
+# The loss is the sum of do ∘ o for a random do, because its gradient with respect to o is that do.
 
 # %%
 rng = np.random.default_rng(6)
-shapes = {"q": (4, 5), "k": (6, 5), "v": (6, 2)}  # T = 4, S = 6, D = 5; the values may have a width of their own
+shapes = {"q": (4, 5), "k": (6, 5), "v": (6, 7)}  # T = 4, S = 6, D = 5; the values may have a width of their own
 inputs = {name: rng.standard_normal((2, 3, *shape)) for name, shape in shapes.items()}  # 2 sequences, 3 heads
-upstream = rng.standard_normal((2, 3, 4, 2))
+upstream = rng.standard_normal((2, 3, 4, 7))
 
 
 def loss(name, x):
@@ -226,8 +228,8 @@ lesson.check("all three, against the library's", worst, 1e-13)
 # %% [markdown]
 # ## Let descent run
 #
-# Take row p→o, keep its prices, and let gradient descent move the scores by −ds, again and again. Then do so from a
-# worse start, in which the score of «p» leads all others by 2, 4, 6 or 8.
+# Take row p→o, keep its prices, and let descent move the scores by −ds, again and again. Then do so from a worse start,
+# where the score of «p» leads by 2, 4, 6 or 8.
 #
 # **Your guess.** From a lead of 2 it takes 12 steps until «o» has more than half of the weight. How many does it take
 # from a lead of 8?
@@ -260,8 +262,8 @@ lesson.compare("steps from a lead of 8", guess_steps, steps[8])
 # ![Descent on the scores of one row](../plots/06_attention_backward_descent.png)
 #
 # On the left you should see the average price fall from −0.054 towards −0.354, the price of «o», and cross the line of
-# «s» on its way. If it rises, you walk along the gradient instead of against it. On the right the four curves first
-# wait and then rise, each later than the one before; if they all rise at once, the factor p_j is missing.
+# «s» on its way. If yours rises, it walks along the gradient instead of against it. On the right, the larger the lead,
+# the longer a curve waits before it rises; if all four rise at once, the factor p_j is missing.
 #
 # ## The surprise
 #
@@ -269,10 +271,10 @@ lesson.compare("steps from a lead of 8", guess_steps, steps[8])
 # its score rises. After three steps the row pays −0.168, and now the same «s» is *worse* than the average, so its score
 # falls from then on. Nothing happened to «s»; the row found something better.
 #
-# And the rows that are sure and wrong? With a lead of 2 it takes 12 steps until «o» has more than half of the weight,
-# with 4 it takes 30, with 6 it takes 148, and with 8 it takes 1,010. Each further 2 makes the weight of «o», a factor
-# of its gradient, about e² = 7.39 times smaller. Attention learns quickly while it hesitates, and hardly at all once it
-# is sure.
+# And the rows that are sure and wrong? From leads of 2, 4, 6 and 8 it takes 12, 30, 148 and 1,010 steps until «o» has
+# more than half of the weight. Each further 2 makes the weight of «o», a factor of its gradient, about e² = 7.39 times
+# smaller, and in the end the wait grows by nearly as much. With fixed prices, a row learns quickly while it hesitates,
+# and hardly at all once it is sure.
 
 # %% [markdown]
 # ## Going deeper
@@ -367,8 +369,8 @@ for kind, arrays in kinds.items():
 
 # %% [markdown]
 # * dv right, dq and dk wrong, rows of ds not 0: the mistake is in the softmax. All four mistakes in ds fail this test.
-# * One factor everywhere is a constant. A forgotten scale makes dq and dk √D = 2.2361 times too large, for D = 5, and
-#   none of the three tests sees it, because both grow alike.
+# * If a gradient is wrong by the same factor everywhere, a constant is missing. A forgotten scale makes dq and dk √D =
+#   2.2361 times too large, for D = 5, and none of the three tests sees it, because both grow alike.
 # * "dk by reshape" is treacherous, because its shape is always right, and only dk is wrong. A reshape reads the same
 #   numbers in rows of another length, while a transpose exchanges the axes.
 # * NumPy refuses four of the eleven when the lengths differ, and none when all are 4. In self-attention S = T, always.
@@ -384,8 +386,8 @@ for kind, arrays in kinds.items():
 # is then 8.5e-17, and becomes exactly 0 much later, since exp(−750) is stored as 0.) In float32, a lead of 17 is
 # enough.
 #
-# Equal weights are not best for the scores, either: lesson 05's ‖J‖ is 0.124 for 64 equal weights, 0.5 for two, and 0
-# for a single one. The row that hesitates between two keys gets the most.
+# Equal weights are not best for the scores, either: ‖J‖, in lesson 05 the size of the softmax's derivative, is 0.124
+# for 64 equal weights, 0.5 for two, and 0 for a single one. The row that hesitates between two keys gets the most.
 
 # %%
 ones = np.ones((1, 3))
@@ -428,7 +430,7 @@ print(f"a lead of 40: the largest gradient of a score is {deaf:.1e}")
 # ### To the questions
 #
 # 1. The keys of «o» and «p» point nearly the same way (the cosine is 0.88), so a query that turns towards one also
-#    turns towards the other. One vector cannot grant four wishes.
+#    turns towards the other.
 # 2. p·dp = p_0 dp_0 + p_1 dp_1 and 1 − p_0 = p_1, so dp_0 − p·dp = p_1 (dp_0 − dp_1). The row sums to 0, so ds_1 is the
 #    opposite. p_0 p_1 is largest, 1/4, for p_0 = 1/2.
 # 3. o gains the vector. All dp of a row gain the same number, and p·dp gains it too, so ds, dq and dk stay. dv stays.
@@ -508,7 +510,11 @@ def arrow(start, end, color, text="", at=(0.0, 0.0), linewidth=1.8):
 arrow(0 * q[1], q[1], mix(BLUE, 0.55), "query before", (-0.75, -0.5))
 arrow(0 * q[1], k[2], mix(BLUE, 0.55), "key of «o» before", (-0.9, -0.15))
 end = q[1]
-for j, text, at in ((2, "pull of «o»", (0.5, 0.0)), (3, "pushes of «p» and «t»", (0.1, 0.16)), (1, "", (0, 0))):
+for j, text, at in (
+    (2, "pull of «o»", (0.5, 0.0)),
+    (3, "push of «p»", (0.72, 0.08)),
+    (1, "push of «t»", (-0.72, 0.22)),
+):
     start, end = end, end - size * ds[1, j] * k[j] / np.sqrt(3)
     arrow(start, end, ORANGE, text, at, linewidth=1.2)
 arrow(0 * q[1], turned_q, BLUE, "query after", (0.1, -0.7))

@@ -43,12 +43,12 @@ def quote_the_row(lesson, run):
     average = p @ dp
     lesson.quote("to which it gives a probability of 0.70", example["output.p"][1, 3])
     lesson.quote("56 % at «o», but also 22 % at «t» and 17 % at «p»", *(100 * p[[2, 1, 3]]))
-    lesson.quote("do = (0.189, 0.122, 0.018)", *do)
+    lesson.quote("do = (0.1894, 0.1222, 0.0180)", *do)
     lesson.quote("weight 0.044 0.218 0.564 0.173", *p)
     lesson.quote("price −0.152 0.205 −0.354 0.621", *dp)
-    lesson.quote("handed over the value v_2 = (−0.816, −1.482, −1.020)", 2, *run.v[2])
+    lesson.quote("handed over the value v_2 = (−0.8163, −1.4823, −1.0204)", 2, *run.v[2])
     terms = [number for d in range(3) for number in (do[d], run.v[2, d])]
-    lesson.quote("0.189 · (−0.816) + 0.122 · (−1.482) + 0.018 · (−1.020) = −0.354", *terms, do @ run.v[2])
+    lesson.quote("0.1894 · (−0.8163) + 0.1222 · (−1.4823) + 0.0180 · (−1.0204) = −0.3541", *terms, do @ run.v[2])
     lesson.quote("0.564 · do = (0.107, 0.069, 0.010)", p[2], *(p[2] * do))
     terms = [number for pair in zip(p, dp, strict=True) for number in pair]
     lesson.quote("0.044 · (−0.152) + 0.218 · 0.205 + 0.564 · (−0.354) + 0.173 · 0.621 = −0.054", *terms, average)
@@ -59,7 +59,10 @@ def quote_the_row(lesson, run):
     lesson.check("row p→o's largest gradient over that of the other rows", np.abs(ds).max() / others, at_least=5)
     lesson.check("the gradient of the keys' bias is 0", np.abs(example["cross.db_k"]).max(), 1e-15)
     lesson.quote(
-        "The key of «o» pulls with 0.169, while the keys of «p» and «t» push with 0.117 and 0.056", -ds[2], ds[3], ds[1]
+        "The key of «o» pulls with the factor 0.169, while the keys of «p» and «t» push with 0.117 and 0.056",
+        -ds[2],
+        ds[3],
+        ds[1],
     )
     lesson.quote("the query pulls at the key of «o», also with 0.169", -ds[2])
     step = -run.dq[1] @ run.k.T  # what a step of the query adds to its dot products
@@ -77,7 +80,7 @@ def quote_the_step(lesson, run):
         return np.degrees(np.arccos(x @ y / np.sqrt((x @ x) * (y @ y))))
 
     before, after = (run.q[1], run.k[2]), (run.turned_q, run.turned_k)
-    lesson.quote("This is a step of size 2", run.size)
+    lesson.quote("With a learning rate of 2, the angle", run.size)
     lesson.quote("falls from 67° to 48°", degrees(*before), degrees(*after))
     lesson.quote("rises from 1.84 to 3.77", *(x @ y / 3**0.5 for x, y in (before, after)))
     end = run.end - run.size * run.ds[1, 0] * run.k[0] / 3**0.5  # that of «s» is too short to be drawn
@@ -99,9 +102,8 @@ def quote_descent(lesson, run):
     long = run.descend(run.s[1], price, 3000) @ price
     lesson.check("the average price falls at each of 3,000 steps", np.diff(long).max(), 0.0)
     lesson.quote(
-        "With a lead of 2 it takes 12 steps until «o» has more than half of the weight, with 4 it takes 30, with 6 it "
-        "takes 148, and with 8 it takes 1,010",
-        *(number for lead in (2, 4, 6, 8) for number in (lead, steps[lead])),
+        "From leads of 2, 4, 6 and 8 it takes 12, 30, 148 and 1,010 steps until «o» has more than half",
+        *(2, 4, 6, 8, *(steps[lead] for lead in (2, 4, 6, 8))),
     )
     scores, waited = np.array([0.0, 0.0, 0.0, 8.0]), 0
     while run.softmax(scores)[2] <= 0.5:  # descent without the factor p_j, from the worst start
@@ -110,6 +112,10 @@ def quote_descent(lesson, run):
     lesson.quote(
         "Each further 2 makes the weight of «o», a factor of its gradient, about e² = 7.39 times smaller", 2, np.exp(2)
     )
+    waits = np.array([steps[lead] for lead in (2, 4, 6, 8)], dtype=float)
+    ratios = waits[1:] / waits[:-1]
+    lesson.check("in the end the wait grows by nearly e²", ratios[-1] / np.exp(2), at_least=0.9)
+    lesson.check("... and at most by e²", ratios.max(), np.exp(2))
 
 
 def quote_deeper(lesson, run):
@@ -189,7 +195,7 @@ def claim(lesson, run):
     one = np.float32(1)
     assert one + np.exp(np.float32(-17)) == one < one + np.exp(np.float32(-16))
     sizes = [jacobian_size(np.full(keys, 1 / keys)) for keys in (64, 2, 1)]
-    lesson.quote("‖J‖ is 0.124 for 64 equal weights, 0.5 for two, and 0 for a single one", *sizes[:1], 64, *sizes[1:])
+    lesson.quote("is 0.124 for 64 equal weights, 0.5 for two, and 0 for a single one", *sizes[:1], 64, *sizes[1:])
     lesson.check("256 equal keys: each value gets 1/256 of do", np.abs(256 * run.shares - 1).max(), 1e-14)
     lesson.check("... together all of it", np.abs(run.shares.sum(axis=0) - 1).max(), 1e-13)
     lesson.check("a lead of 40: largest gradient of a score", run.deaf, 1e-16)
