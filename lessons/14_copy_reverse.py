@@ -118,15 +118,15 @@ lesson.save(shift_table(TARGET_IN, TARGET_OUT, p_right), "shift")
 #
 # > **1989.** Williams and Zipser gave recurrent networks the right output of the step before instead of their own, and
 # > called it *teacher forcing*. In 2015 Bengio, Vinyals, Jaitly and Shazeer feared that a model which has read only
-# > right tokens goes astray after its first mistake, and now and then let it read its own. Two years later Shazeer was
+# > right tokens goes astray after its first mistake, and let it read its own now and then. Two years later Shazeer was
 # > one of the paper's authors.
 
 # %% [markdown]
 # ## The loss of a batch
 #
-# Answers differ in length, and padding fills up the short ones, which must not count, since nobody asks what comes
-# after eos. Let N be the number of tokens that count, 5 + 3 = 8 for "pots" and "ot". From lesson 03 we know p*, the
-# probabilities that the loss wants: 1 for the right token, or a little less with label smoothing.
+# Answers differ in length, and the short ones are filled up with padding, which must not count, since nobody asks what
+# comes after eos. Let N be the number of tokens that count, 5 + 3 = 8 for "pots" and "ot". From lesson 03 we know p*,
+# the probabilities that the loss wants: 1 for the right token, or a little less with label smoothing.
 #
 #     L     = −(1/N) Σ_n Σ_w p*_nw ln p_nw        n counts the N tokens, w the vocabulary
 #

@@ -83,8 +83,8 @@ lesson.judge("expected", expected)
 #
 # ## Tool 2: overfit one batch
 #
-# Train on 16 words alone, again and again. Thousands of weights can learn 16 words by heart, so the loss must go to 0.
-# But let g be the true gradient, and g_code what the code returns. A small step changes the loss by
+# Train on 16 words alone. Thousands of weights can learn 16 words by heart, so the loss must go to 0. But let g be the
+# true gradient, and g_code what the code returns. A small step changes the loss by
 #
 #     L(θ − lr g_code) − L(θ)  ≈  −lr (g · g_code)
 #
@@ -94,7 +94,7 @@ lesson.judge("expected", expected)
 #
 # ![Two ways down a valley](../plots/15_debugging_clinic_descent.png)
 #
-# It *sees* steps in wrong directions, and is *blind to* half right gradients and to leaks: a model that cheats overfits
+# It *sees* steps in wrong directions, and is *blind to* half-right gradients and to leaks: a model that cheats overfits
 # all the better.
 
 # %%
@@ -320,8 +320,8 @@ lesson.compare("patients that fail to overfit one batch", guess_fail, found[1:, 
 # column that would do alone.
 #
 # In four patients the gradient check has a finding. In the next picture the gradient runs from the loss, on the left,
-# to the embeddings, on the right, and from cross-attention it goes both to norm 1 and to the encoder. Every gradient
-# before the bug is right.
+# to the embeddings, and from cross-attention both to norm 1 and to the encoder. (ffn is the feed-forward network.)
+# Every gradient before the bug is right.
 
 # %%
 lesson.save(trail({patient: errors[patient] for patient in np.flatnonzero(found[:, 3])}), "trail")

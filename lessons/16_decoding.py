@@ -135,9 +135,9 @@ lesson.save(graph.draw(title="Beginnings of an answer to “t”, with their pro
 # finished answers, and the best that do not end fill the beam again. A beam of 2 finds the lowest yellow box in its
 # first step.
 #
-# > **1976.** Lowerre's HARPY understood spoken sentences, by following only the likeliest beginnings at each moment,
+# > **1976.** Lowerre's HARPY understood spoken sentences by following only the likeliest beginnings at each moment,
 # > which Reddy called beam search. Sutskever, Vinyals and Le used it in 2014, when they translated with LSTMs, and in
-# > 2016 Wu and his colleagues at Google added the penalty for length that the paper took over from them.
+# > 2016 Wu and colleagues at Google added the penalty for length that the paper took over from them.
 #
 # ## Short answers win
 #
@@ -237,8 +237,7 @@ lesson.check("the library's KV cache against all at once", error(z_cached, numbe
 # ![Keys and values of the five tokens, the last of them framed](../plots/16_decoding_cache.png)
 #
 # There is one row for each token, and when the decoder reads «s», only the framed rows are computed. (If old rows
-# change, the mask leaks: lesson 07.) Cross-attention takes its keys and values from the memory, which are computed once
-# for each source.
+# change, the mask leaks: lesson 07.) Cross-attention makes its keys and values from the memory, once for each source.
 #
 # The whole word takes 5 rows with the cache, and 15 without. For 64 tokens and 16 source tokens, the work without the
 # cache is 34 times as much in the paper's base model, as Going deeper counts.
@@ -248,8 +247,8 @@ lesson.check("the library's KV cache against all at once", error(z_cached, numbe
 #
 # For the rest we need a larger model. It learns to reverse words of up to 12 letters, as in lesson 00, but only for 400
 # steps with small batches. Every 20 steps we keep its weights, and then compare the weights at each of these moments
-# with the mean of the last five. (The paper takes the mean of its last 5 checkpoints. It is one model, so writing costs
-# no more.)
+# with the mean of the last five. (The paper does so with its last 5 checkpoints. The mean is one model, so writing
+# costs no more.)
 
 # %%
 task, steps = get_task("reverse"), lesson.pick(full=400, fast=120)

@@ -26,6 +26,9 @@ HANDS = {  # name: (what is right, {known mistake: what it gives})
                 softmax(run.k[:-1] @ run.q_new / run.D**0.5) @ run.v[:-1]
             ),
             "the softmax is missing: scores are no weights": lambda run: run.k @ run.q_new / run.D**0.5 @ run.v,
+            "these are its weights, and its answer is the mean of the values with them": lambda run: softmax(
+                run.k @ run.q_new / run.D**0.5
+            ),
             "all values count the same: where is the query?": lambda run: run.v.mean(axis=0),
             "only its own value: the row may look at all five": lambda run: run.v[-1],
             "divided by D, not by √D": lambda run: softmax(run.k @ run.q_new / run.D) @ run.v,
