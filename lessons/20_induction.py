@@ -5,7 +5,7 @@
 #
 # **How does a model use what it has just read?**
 #
-# 10 min, with a pencil 30, going deeper 6 · runs in 50 s (fast: 30 s) · needs 03, 05, 07, 08, 11 · difficulty 3 of 5 ·
+# 11 min, with a pencil 30, going deeper 6 · runs in 50 s (fast: 30 s) · needs 03, 05, 07, 08, 11 · difficulty 3 of 5 ·
 # paper: Elhage et al. 2021
 #
 # ## What came after it last time?
@@ -14,12 +14,13 @@
 # once, and would do as well with seven squiggles that she has never seen. Nothing has to be known about them: one goes
 # back to where the last token stood before, and reads on from there.
 #
-# Then she asks a model that has two layers and has been trained for ten seconds. Its rows are drawn at random from 32
-# tokens, and after 8 to 16 of them a row begins again. No two rows are alike, so there is nothing to learn by heart,
-# and who guesses is right in 3 of 100 cases. The model is right in 98 of 100, in rows that it has never seen.
+# Then she asks a model that has two layers and has been trained for ten seconds. Each of its texts is 8 to 16 random
+# tokens, of 32 kinds, repeated until there are 32. No two texts are alike, so there is nothing to learn by heart, and a
+# guess is right in 3 of 100 cases. The model is right in 98 of 100, in texts that it has never seen.
 #
-# Its weights cannot hold the answers, because the answers are made up as the row is drawn. What they hold must be a
-# procedure, like the friend's. Today we find it, in two heads, and write it down without any training.
+# Its weights cannot hold the answers, because the answers are made up as the text is drawn. What they hold must be a
+# procedure, like the friend's. Today we write one down, in two heads and without any training, and then look for it in
+# the trained model.
 
 # %% Imports
 from lab import BLUE, GREY, ORANGE, begin, error, plt, running_example
@@ -107,9 +108,9 @@ def head(x, W_q, W_k, W_v, W_o):
     return p @ v @ W_o, p
 
 
-def pick(rows, size, scale=1.0):
-    """(C, size): the features from `rows` on, times a scale."""
-    return scale * np.eye(C, size, k=-rows)
+def pick(first, size, scale=1.0):
+    """(C, size): picks `size` features, from the feature `first` on, and multiplies them by a scale."""
+    return scale * np.eye(C, size, k=-first)
 
 
 C, LETTER, PLACE, HEARD = V + T + V, 0, V, V + T  # where the three kinds of features begin
@@ -165,8 +166,8 @@ between = ...  # your line: (7, 7), from W_q2, W_k2, W_v1 and W_o1
 lesson.judge("between", between)
 
 # %% [markdown]
-# With p_ji = 1 for i = j − 1, as in our model, row t meets the token *before* j at the place j. **A head can find only
-# what an earlier head has written.**
+# With p_ji = 1 for i = j − 1, as in our model, row t meets the token *before* j at the place j. **A head can find a
+# place by what stands before it only if an earlier head has read that and written it down.**
 
 # %% Ours
 between = W_q2 @ W_k2.T @ W_o1.T @ W_v1.T
@@ -181,37 +182,37 @@ lesson.check("scores of layer 2 = direct + carried", error(direct + carried, sco
 # %% [markdown]
 # ## Does training find it?
 #
-# Nobody tells a model to build two heads that fit each other. We train two GPTs, of one layer and of two, with four
-# heads in each layer and with all that belongs to a GPT, such as feed-forward networks and norms.
+# Nobody tells a model to build two heads that fit each other. We train two GPTs (decoders without cross-attention), of
+# one layer and of two, with four heads in each layer, and with feed-forward networks, norms and the rest.
 #
 # **Your number.** Two layers are right in 98 of 100 cases, and guessing is right in 3. How many of 100 will the model
 # of one layer get?
 
 # %%
-guess = ...  # of 100 tokens in the part that repeats, right with one layer
+guess = ...  # of 100 tokens where the texts repeat, right with one layer
 
-ROW, PERIODS = 32, (8, 16)
+LENGTH, PERIODS = 32, (8, 16)
 
 
 def draw(rng, count):
-    """Rows that repeat after 8 to 16 tokens, with what comes next; and where they repeat."""
+    """Texts that repeat after 8 to 16 tokens, with what comes next; and where they repeat."""
     period = rng.integers(PERIODS[0], PERIODS[1] + 1, (count, 1))
     tokens = rng.integers(1, 33, (count, PERIODS[1]))
-    ids = np.take_along_axis(tokens, np.arange(ROW + 1) % period, axis=1)
-    return TextBatch(ids[:, :-1], ids[:, 1:]), np.arange(ROW) >= period
+    ids = np.take_along_axis(tokens, np.arange(LENGTH + 1) % period, axis=1)
+    return TextBatch(ids[:, :-1], ids[:, 1:]), np.arange(LENGTH) >= period
 
 
 tested, again = draw(np.random.default_rng(5), 256)
 
 
 def right(model):
-    """The share of right tokens where the rows repeat."""
+    """The share of right tokens where the texts repeat."""
     return (model(tested.ids).argmax(axis=-1) == tested.targets)[again].mean()
 
 
 def train(layers, steps):
     """A trained model, and how it came to it: (step, share of right tokens)."""
-    sizes = {"d_model": 64, "num_heads": 4, "d_ff": 64, "max_len": ROW, "dropout": 0.0}
+    sizes = {"d_model": 64, "num_heads": 4, "d_ff": 64, "max_len": LENGTH, "dropout": 0.0}
     model = GPT(gpt_config(33, num_layers=layers, positions="rope", **sizes), seed=1)
     make_step, rng, path = make_training_step(model, 0.0, threads=1), np.random.default_rng(1), []
     for step in range(1, steps + 1):
@@ -233,26 +234,28 @@ lesson.compare("right with one layer, of 100", guess, 100 * right(one))
 
 # %%
 def role(weights, where):
-    """The mean weight (heads,) on the keys in `where` (B, T, T), over all rows that repeat."""
+    """The mean weight (heads,) on the keys in `where` (B, T, T), over all rows where the texts repeat."""
     return (weights * where[:, None]).sum(axis=3).swapaxes(0, 1)[:, again].mean(axis=1)
 
 
 shifted = np.pad(tested.ids[:, :-1], ((0, 0), (1, 0)))
 follows = shifted[:, None, :] == tested.ids[:, :, None]  # (B, T, T): has position j heard the token of row t?
 first, second = two.attention_weights(tested.ids)
-before_it, after_copies = role(first, np.eye(ROW, k=-1)[None]), role(second, follows)
-itself = role(first, np.eye(ROW)[None])
+before_it, after_copies = role(first, np.eye(LENGTH, k=-1)[None]), role(second, follows)
+itself = role(first, np.eye(LENGTH)[None])
 print("layer 1, weight on the token before:    ", *(f"{share:.2f}" for share in before_it))
 print("layer 2, weight on tokens after copies: ", *(f"{share:.2f}" for share in after_copies))
 
 # %% [markdown]
 # ![A trained pair of heads, and how it came about](../plots/20_induction_trained.png)
 #
-# Above is one row of 32 tokens, with a period of 8. In the head on the left, the bright line runs just below the
-# diagonal: it looks at the token before. On the right, the lines begin where the row repeats, and they run one period
-# less one place away, where the copies of the row's token have their successors. You should see the blue curve below
-# leave the orange one after some 200 steps. If both rise together, all of your rows have the same period, and a
-# distance is enough.
+# Above is one text of 32 tokens, with a period of 8. The head of layer 1, on the left, is brightest just below the
+# diagonal: about half of its weight, 0.49, lies on the token before. In layer 2, on the right, the lines begin where
+# the text repeats, 7 places back (the period − 1), where the copies of the row's token have their successors. It is not
+# one pair of heads that does all the work, as in our model: Going deeper takes them out one by one.
+#
+# Below, you should see the blue curve leave the orange one after some 200 steps. If both rise together, all of your
+# texts have the same period, and a distance is enough.
 #
 # > **2021.** Elhage, Nanda, Olsson and others at Anthropic trained Transformers without feed-forward networks, of one
 # > and of two layers, and multiplied out their matrices, as we did. In those of two layers they found such pairs, and
@@ -262,16 +265,27 @@ print("layer 2, weight on tokens after copies: ", *(f"{share:.2f}" for share in 
 # ## The surprise
 #
 # With one layer, no row can find what it is looking for, and still 23 of 100 tokens are right, where guessing gives 3.
-# How is that possible?
+# How is that possible? The lower right picture has the weight of its four heads by distance: most of it lies 7 to 15
+# places back. So let us try a rule without any model: say the token that is most frequent there.
+
+# %%
+(only,) = one.attention_weights(tested.ids)
+far = [only[:, :, np.arange(20, LENGTH), np.arange(20, LENGTH) - n].mean(axis=(0, 2)) for n in range(20)]  # (20, heads)
+print("one layer, weight 7 to 15 places back:", *(f"{share:.2f}" for share in np.sum(far[7:16], axis=0)))
+back = [np.pad(tested.ids, ((0, 0), (n, 0)))[:, :LENGTH] for n in range(7, 16)]  # the token n places back, 0 for none
+votes = np.eye(33)[back].sum(axis=0)[..., 1:]  # (B, T, 32): how often each token stands there
+most = votes == votes.max(axis=-1, keepdims=True)  # if several are as frequent, the rule draws one of them
+rule = np.take_along_axis(most / most.sum(axis=-1, keepdims=True), tested.targets[..., None] - 1, axis=-1)[again].mean()
+print(f"the most frequent token 7 to 15 places back is right in {100 * rule:.0f} of 100 cases")
+
+# %% [markdown]
+# A text repeats after 8 to 16 tokens, so the answer *must* stand 7 to 15 places back, and 0.8 of the weight, on
+# average, lies there. The model only does not know which of the nine it is, and the rule, which does not know it
+# either, is right in 26 of 100 cases. One layer has learnt how far away the answer is, because a distance is a fact
+# about positions. It cannot learn *which* it is, because that is a fact about what stands before.
 #
-# Below on the right is the weight of its four heads by distance. They look 7 to 15 places back, and hardly anywhere
-# else. A row repeats after 8 to 16 tokens, so the answer *must* stand 7 to 15 places back, and the model only does not
-# know which of the nine it is. Suppose that it takes the token that is most frequent among them: that rule alone,
-# without any model, is right in 26 of 100 cases. One layer has learnt how far away the answer is, because a distance is
-# a fact about positions. It cannot learn *which* it is, because that is a fact about what stands before.
-#
-# Its curve alone shows a model that learns something. To see what, you have to look inside, and to ask what could be
-# right without the thing that you are looking for.
+# Its curve alone shows a model that learns something. To see what, look inside, and ask what could be right without the
+# thing that you are looking for.
 
 # %% [markdown]
 # ## Going deeper
@@ -324,8 +338,9 @@ for layer, number, _ in list(lost)[::2]:
 # The model of "stop" has one decoder layer, and still two attentions, one after the other. The row that reads «s» and
 # writes «eos», row s→eos, gives 0.92 of its weight in head 0 of cross-attention to «s», the first letter of the source.
 # What does it know, to ask for that? Its query comes from y = γ (x − μ) / σ + β, where x is the sum of the row's own
-# vector, of what the two heads of self-attention have written, and of a bias. With σ given, each step is linear, so the
-# score splits into a sum.
+# vector, of what the two heads of self-attention have written, and of a bias. Let σ be the number that it is here: it
+# depends on all parts together, and can be given to none of them. Then each step is linear, so the score splits into a
+# sum.
 
 # %%
 own = example["decoder.self.x"]
@@ -347,10 +362,11 @@ lead = {name: part[4, 0] - part[4, 3] for name, part in split.items()}
 print("row s→eos, by how much «s» leads «p»:", *(f"{name} {value:.2f}," for name, value in lead.items()))
 
 # %% [markdown]
-# Of a lead of 22.74, head 1 of self-attention brings 16.53, and the row's own token and position only 2.51. Where the
-# word begins, this row has not read off itself. An earlier head has written it.
+# Of a lead of 22.74, head 1 of self-attention brings 16.53, and the row's own token and position only 2.51. The row
+# did not work out from these alone where the word begins: an earlier head has written it into the row.
 #
-# [In the explorer: turn the score of «o» in row s→eos, head 1 of self-attention. What does it do to the score of «s»?
+# [In the explorer: in row s→eos, head 1 of self-attention gives «o» the largest weight. If you turn that score up, does
+# «s» in cross-attention rise or fall?
 # Guess first.](../minitransformer/explorer/page/index.html#embed=cross.s[0,4,0]&turn=decoder.self.s[1,4,2])
 
 # %% [markdown]
@@ -358,8 +374,8 @@ print("row s→eos, by how much «s» leads «p»:", *(f"{name} {value:.2f}," fo
 #
 # 1. Pencil, 10 minutes. Do the same with the query: put y_t = x_t + Σ_i p_ti x_i W_v1 W_o1 into the score. Which matrix
 #    stands between x_i and x_j, and whose tokens does it compare?
-# 2. Keyboard, 20 minutes. Let the model by hand tell «a b c a d c a b» apart: after «c a», it should say «b» or «d» by
-#    what stood before. How many heads do you need, and in how many layers?
+# 2. Keyboard, 20 minutes. Let the model by hand go by the last two tokens: after «a x b c x d a x» it should say «b»,
+#    and after «a x b c x d c x» it should say «d». How many heads do you need, and in how many layers?
 #
 # Exercises with a checker: `minitransformer start 20`. In one you set the two heads by hand, without «bos»; in the
 # other you take out a key, and a head.
@@ -368,8 +384,8 @@ print("row s→eos, by how much «s» leads «p»:", *(f"{name} {value:.2f}," fo
 #
 # 1. Why did we put «bos» before the word? What does the second «s» of "stops" get without it?
 # 2. Why can the two heads not stand side by side in one layer?
-# 3. In a row, «a» is followed once by «b» and once by «c». What does the model by hand say after the next «a»?
-# 4. The row says "?" where nobody has heard its token. Why does it not say nothing?
+# 3. In a text, «a» is followed once by «b» and once by «c». What does the model by hand say after the next «a»?
+# 4. The row says "?" where nobody has heard its token. Why does it say anything at all there?
 
 # %% [markdown]
 # ## Answers
@@ -391,7 +407,7 @@ print("row s→eos, by how much «s» leads «p»:", *(f"{name} {value:.2f}," fo
 #
 # The exercise. First: W_v1 W_o1 W_q2 W_k2ᵀ. It compares a token that row t has looked at with token j itself. Second:
 # each place must hear two tokens, so layer 1 needs a second head, which looks two places back, and six features more.
-# In layer 2 one head is enough: its query has the row's token and what the row has heard from the place before.
+# In layer 2 one head is enough: its query has the row's token and the one before, which the row has heard, too.
 
 # %%
 # the pictures of this lesson
@@ -399,18 +415,16 @@ labels = {"T": [TOKENS[i] for i in ids]}
 lesson.save(grids({"layer 1: p (T, T)": p_1, "layer 2: p (T, T)": p_2}, labels))
 
 figure, axes = plt.subplots(2, 2, figsize=(7.2, 6.4), height_ratios=(3.4, 2.2))
-row = int(again.sum(axis=1).argmax())
+text = int(again.sum(axis=1).argmax())
 for axis, layer, shares in ((axes[0, 0], first, before_it), (axes[0, 1], second, after_copies)):
-    axis.imshow(layer[row, shares.argmax()], vmin=0, vmax=1)
+    axis.imshow(layer[text, shares.argmax()], vmin=0, vmax=1)
     axis.set(xlabel="position attended to", ylabel="position that attends")
 axes[0, 0].set_title(f"layer 1, head {before_it.argmax()}: the token before")
 axes[0, 1].set_title(f"layer 2, head {after_copies.argmax()}: after copies")
 for path, color, name in ((path_two, BLUE, "two layers"), (path_one, ORANGE, "one layer")):
     axes[1, 0].plot(*zip(*((step, 100 * share) for step, share in path), strict=True), color=color, label=name)
-axes[1, 0].set(title="Right where the rows repeat", xlabel="step", ylabel="of 100 tokens", ylim=(0, 105))
+axes[1, 0].set(title="Right where the texts repeat", xlabel="step", ylabel="of 100 tokens", ylim=(0, 105))
 axes[1, 0].legend(loc="upper left")
-(only,) = one.attention_weights(tested.ids)
-far = [only[:, :, np.arange(20, ROW), np.arange(20, ROW) - n].mean(axis=(0, 2)) for n in range(20)]  # (20, heads)
 axes[1, 1].axvspan(6.5, 15.5, color=GREY, alpha=0.2)
 axes[1, 1].plot(far, ".-", color=ORANGE)
 axes[1, 1].set(title="One layer: where its four heads look", xlabel="places back", ylabel="attention weight")

@@ -83,6 +83,8 @@ def quote_training(lesson, run):
     """What the two models get right."""
     two, one = (100 * run.right(model) for model in (run.two, run.one))
     lesson.quote("is right in 3 of 100 cases. The model is right in 98 of 100", 100 / 32, 100, two, 100, full_only=True)
+    lesson.quote("about half of its weight, 0.49,", run.before_it.max(), within=0.1, full_only=True)
+    lesson.quote("7 places back (the period − 1)", run.LENGTH - run.again.sum(axis=1).max() - 1, 1)
     lesson.quote(
         "still 23 of 100 tokens are right, where guessing gives 3", one, 100, 100 / 32, within=0.1, full_only=True
     )
@@ -92,19 +94,20 @@ def quote_training(lesson, run):
         lesson.check("a head of layer 2 looks after copies", run.after_copies.max(), at_least=0.7)
         apart = [step for (step, two), (_, one) in zip(run.path_two, run.path_one, strict=True) if two > 1.2 * one]
         lesson.check("the curves part, at step", apart[0], 400)
-    lesson.quote("with a period of 8", run.ROW - run.again.sum(axis=1).max())
+    lesson.quote("with a period of 8", run.LENGTH - run.again.sum(axis=1).max())
 
 
 def quote_one_layer(lesson, run):
     """The rule of the most frequent token among those 7 to 15 places back."""
-    B, T, ids = len(run.tested.ids), run.ROW, run.tested.ids
+    B, T, ids = len(run.tested.ids), run.LENGTH, run.tested.ids
     count = np.zeros((B, T, 33))
     for n in range(7, 16):
         for t in range(n, T):
             count[np.arange(B), t, ids[:, t - n]] += 1
-    best = count == count.max(axis=-1, keepdims=True)  # several, if as frequent: the rule draws one
+    best = count == count.max(axis=-1, keepdims=True)
     share = np.take_along_axis(best / best.sum(-1, keepdims=True), run.tested.targets[..., None], -1)[..., 0]
-    lesson.quote("is right in 26 of 100 cases", 100 * share[run.again].mean(), 100)
+    lesson.check("the rule, counted in a loop", abs(share[run.again].mean() - run.rule), 1e-12)
+    lesson.quote("is right in 26 of 100 cases", 100 * run.rule, 100)
     said = run.one(ids).argmax(axis=-1)
     inside = np.take_along_axis(count, said[..., None], -1)[run.again] > 0
     lesson.check("what one layer says stands 7 to 15 places back", inside.mean(), at_least=lesson.pick(0.97, 0.9))
@@ -115,6 +118,7 @@ def quote_one_layer(lesson, run):
     )
     if not lesson.fast:
         lesson.check("weight of one layer 7 to 15 places back", np.sum(run.far[7:16], axis=0).mean(), at_least=0.75)
+    lesson.quote("0.8 of the weight, on average", np.sum(run.far[7:16], axis=0).mean(), within=0.1, full_only=True)
 
 
 def quote_heads_taken_out(lesson, run):
@@ -147,6 +151,7 @@ def check_the_example(lesson, run):
     lesson.example("decoder.self.o", np.array(run.outputs))
     lesson.example("cross.s[0]", sum(run.split.values()))
     lesson.quote("0.92 of its weight", run.example["cross.p"][0, 4, 0])
+    assert run.maps[1][4].argmax() == 2, "head 1 does not look at «o» most"
     lesson.quote(
         "Of a lead of 22.74, head 1 of self-attention brings 16.53, and the row's own token and position only 2.51",
         sum(run.lead.values()),
@@ -167,6 +172,12 @@ def check_answers(lesson, run):
     lesson.check("question 1: half «s», half «t»", np.abs(says[[s, t]] - 0.5).max(), 1e-6)
     says = by_hand(run, [0, o, t, o, p, o])
     lesson.check("question 3: half of each successor", np.abs(says[[t, p]] - 0.5).max(), 1e-6)
+    for text, answer in (("axbcxdax", "b"), ("axbcxdcx", "d")):
+        symbols = "*abcdx"  # * is «bos»
+        letter = np.eye(6)[[symbols.index(symbol) for symbol in "*" + text]]
+        one, two = (letter[np.maximum(np.arange(9) - back, 0)] for back in (1, 2))  # what each place has heard
+        p = run.softmax(20 * (np.hstack([letter, one]) @ np.hstack([one, two]).T)[-1])
+        lesson.check(f"exercise 2: after {text} comes {answer}", (p @ letter)[symbols.index(answer)], at_least=0.99)
 
 
 def by_hand(run, ids):
