@@ -16,9 +16,9 @@
 #
 # Each head of each layer makes scores and weights of T × T numbers. In float32 the weights of one head take 0.26 MB at
 # 256 characters and 16.8 MB at 2,048, which is 64 times as much. With 6 layers of 8 heads and 16 pieces in a batch they
-# need 12.9 GB, while the answers of the heads, o, need 0.4 GB.
+# need 12.9 GB, while the answers of the heads, o, need 0.4 GB with D = 64.
 #
-# Could a row read a few keys at a time, write down in a line what it found, forget them and go on? Two things stand
+# Could a row read a few keys at a time, write down what it found, forget them and go on? Two things stand
 # against it. The softmax divides by a sum over *all* keys, so no weight is known before the last key has been read. And
 # on the way back, by lesson 06, the gradient of each score needs the average price of its whole row.
 
@@ -63,7 +63,7 @@ example = running_example()
 #     o     = Σ_j exp(s_j − m) v_j / total
 #
 # The left reader reports m = 0.893 and total = 1.203, the right one m = 1.844 and total = 1.307, and then the keys are
-# gone. The row's true answer is a mean of the two answers. The totals are nearly equal, so is the share of the right
+# gone. The row's true answer is a mean of the two answers. The totals are nearly equal: is the share of the right
 # half nearly one half?
 
 # %%
@@ -106,8 +106,8 @@ lesson.judge("total", total)
 #
 #     o = (exp(m_left − m) total_left o_left + exp(m_right − m) total_right o_right) / total
 #
-# So o is a mean of two means, each counted by its total, once both totals have one scale. The right half has the share
-# 1.31 / 1.77, and here it stands beside your guess.
+# So o is a mean of two means, each weighted by its total, once both totals are on one scale. The right half has the
+# share 1.31 / 1.77, and here it stands beside your guess.
 
 # %% Ours
 shares = np.exp([m_left - m, m_right - m]) * [total_left, total_right]
@@ -115,23 +115,24 @@ shares = shares / shares.sum()
 lesson.compare("share of the right half", guess, shares[1])
 
 # %% [markdown]
-# That is the 56 % of «o» and the 17 % of «p» from lesson 05, although we have not computed a single weight. And a merge
-# gives a report again, which can be merged with one on the next keys, and so on to the end of the text. **A row may
-# forget its keys if it remembers three things: the largest score, the total, and the answer so far.**
+# That is the 56 % of «o» and the 17 % of «p» from lesson 05, found without the weight of any single key. And a merge
+# gives a report again, which can be merged with that on the next keys, and so on. **A row may forget its keys if it
+# remembers three things: the largest score, the total, and the answer so far.**
 #
 # ![Left: one tile exists at a time. Right: one row reads its keys, tile by tile](../plots/22_tiled_attention.png)
 #
 # A block of queries that meets a block of keys is called a tile. On the left, of all the scores only the dark tile
-# exists. On the right, one row reads 128 keys in 16 tiles. You should see the largest score climb in three steps and
-# then stay. At each step the total so far is scaled down before the tile adds its own terms, and at the last one you
-# see it fall. If yours never falls, the rescaling is missing.
+# exists: the pale ones are done and forgotten, the dotted ones are still to come. On the right, one row reads 128 keys
+# in 16 tiles. You should see the largest score climb three times and then stay. At each climb the total so far is
+# scaled down before the tile adds its own terms, and at the last one you see it fall.
 
 # %% [markdown]
 # ## In code
 #
-# `attend` is lesson 05 with a report for an answer, and `merge` is the two formulas. `reduce`, from Python's own
-# library, merges one report after the other, so each tile of scores is gone before the next is made. In the end a row
-# keeps o, and m + ln total, the logarithm of its whole denominator.
+# `attend` is lesson 05, except that it returns a report instead of o alone, and `merge` is the two formulas. `reduce`,
+# from Python's own library, merges one report after the other, so each tile of scores is gone before the next comes.
+# In the end a row keeps o and one number: logsum = m + ln total = ln Σ_i exp(s_i), the logarithm of its whole
+# denominator.
 
 
 # %%
@@ -158,17 +159,17 @@ def tiles(length, size):
 
 
 def tiled_attention(q, k, v, size):
-    """o (T, D), and the logarithm of each row's denominator (T, 1). No array has T × S entries."""
+    """o (T, D), and the logsum of each row (T, 1). No array has T × S entries."""
     kind = np.result_type(q, k, v)
-    o, log_total = np.empty((len(q), v.shape[-1]), kind), np.empty((len(q), 1), kind)
+    o, logsum = np.empty((len(q), v.shape[-1]), kind), np.empty((len(q), 1), kind)
     for rows in tiles(len(q), size):
         reports = (attend(q[rows], k[keys], v[keys]) for keys in tiles(len(k), size))
         m, total, o[rows] = reduce(merge, reports)
-        log_total[rows] = m + np.log(total)
-    return o, log_total
+        logsum[rows] = m + np.log(total)
+    return o, logsum
 
 
-o, log_total = tiled_attention(q, k, v, 2)
+o, logsum = tiled_attention(q, k, v, 2)
 lesson.check("o from tiles of 2, against lesson 05's", error(o, example["cross.o"][0]), 1e-14)
 
 # %% [markdown]
@@ -177,7 +178,7 @@ lesson.check("o from tiles of 2, against lesson 05's", error(o, example["cross.o
 # The way back needs the weights, and we have not kept them. But now that the whole denominator is known, each weight
 # can be made again when its tile comes by:
 #
-#     p_tj = exp(s_tj) / Σ_i exp(s_ti) = exp(s_tj − log total_t)
+#     p_tj = exp(s_tj) / Σ_i exp(s_ti) = exp(s_tj − logsum_t)
 #
 # Now go through the five lines of lesson 06. dv, dq and dk are sums, to which each tile adds its share, and the price
 # dp_tj = do_t·v_j belongs to a single pair. But ds_tj = p_tj (dp_tj − p·dp) contains the average price of the row, a
@@ -188,14 +189,14 @@ lesson.check("o from tiles of 2, against lesson 05's", error(o, example["cross.o
 # A tile knows only a few of these terms. If it takes the average over its own keys, the gradient is wrong.
 #
 # **Your line.** The row has kept its answer, though, and do has come in from above. Write the average price of all rows
-# from these two arrays, (T, D). (Lesson 06 proved it, when it went deeper.)
+# from these two arrays, (T, D). It helps to put in what a price is.
 
 # %%
 price = ...  # your line: the average price p·dp of each row, (T, 1)
 lesson.judge("price", price)
 
 # %% [markdown]
-# Put in what a price is, and take the sums in the other order:
+# Put in the price, and take the sums in the other order:
 #
 #     p·dp = Σ_i p_ti Σ_d do_td v_id                 dp_ti = do_t·v_i
 #          = Σ_d do_td Σ_i p_ti v_id                 the order of finite sums is free
@@ -207,14 +208,14 @@ lesson.judge("price", price)
 
 
 # %% Ours
-def tiled_backward(do, q, k, v, o, log_total, size):
+def tiled_backward(do, q, k, v, o, logsum, size):
     """dq, dk and dv, of the shapes of q, k and v. Each weight is computed a second time."""
     dq, dk, dv = np.zeros_like(q), np.zeros_like(k), np.zeros_like(v)
     root = q.shape[-1] ** 0.5
     price = (do * o).sum(axis=-1, keepdims=True)  # p·dp
     for rows in tiles(len(q), size):
         for keys in tiles(len(k), size):
-            p = np.exp(q[rows] @ k[keys].T / root - log_total[rows])
+            p = np.exp(q[rows] @ k[keys].T / root - logsum[rows])
             ds = p * (do[rows] @ v[keys].T - price[rows])
             dv[keys] += p.T @ do[rows]
             dq[rows] += ds @ k[keys] / root
@@ -222,7 +223,7 @@ def tiled_backward(do, q, k, v, o, log_total, size):
     return dq, dk, dv
 
 
-dq, dk, dv = tiled_backward(do, q, k, v, o, log_total, 2)
+dq, dk, dv = tiled_backward(do, q, k, v, o, logsum, 2)
 
 rng = np.random.default_rng(22)
 arrays = {"q": rng.standard_normal((7, 4)), "k": rng.standard_normal((10, 4)), "v": rng.standard_normal((10, 4))}
@@ -240,7 +241,7 @@ def in_library(forward, backward, **options):
 
 
 answer, logs = tiled_attention(**arrays, size=3)
-found = tiled_backward(upstream, **arrays, o=answer, log_total=logs, size=3)
+found = tiled_backward(upstream, **arrays, o=answer, logsum=logs, size=3)
 for name, gradient in zip("qkv", found, strict=True):
     true = complex_step(partial(loss, name), arrays[name])
     lesson.check(f"d{name} in tiles, against the complex step", error(gradient, true), 1e-13)
@@ -257,7 +258,7 @@ lesson.check("... and against its attention with tiles", worst, 1e-13)
 #
 # Back to the page of 2,048 characters, with one head of D = 64 in float32, forward and backward. The five lines of
 # lesson 06 need 52.4 MB at their peak, when three arrays of T × T numbers are alive at the same time. How much is it in
-# tiles of 128? Count before you look: o, dq, dk and dv have 2,048 × 64 numbers each.
+# tiles of 128? Estimate it: o, dq, dk and dv have 2,048 × 64 numbers each.
 
 # %%
 guess_peak = ...  # MB, where all at once takes 52.4 MB
@@ -277,12 +278,12 @@ def all_at_once(do, q, k, v):
 
 
 def in_tiles_of_128(do, q, k, v):
-    o, log_total = tiled_attention(q, k, v, 128)
-    return o, *tiled_backward(do, q, k, v, o, log_total, 128)
+    o, logsum = tiled_attention(q, k, v, 128)
+    return o, *tiled_backward(do, q, k, v, o, logsum, 128)
 
 
 def peak(function, arrays):
-    """What the function returns, and how many MB it needed at one time beside its arguments."""
+    """What the function returns, and how many MB it needed at one time besides its arguments."""
     tracemalloc.start()
     results = function(*arrays)
     needed = tracemalloc.get_traced_memory()[1]
@@ -304,13 +305,12 @@ lesson.check("at T = 2,048 the two agree, in float32", worst, 1e-5)
 # %% [markdown]
 # ![Peak memory of one head, forward and backward](../plots/22_tiled_attention_memory.png)
 #
-# On the page the tiles need 20 times less. From 1,024 characters to 2,048, the upper line rises from 13.6 MB to almost
-# four times as much, and the lower one from 1.4 MB to not quite twice as much. Nothing has been approximated: the
-# gradients are the same.
+# On the page the tiles need 20 times less. Twice the text, 2,048 characters instead of 1,024, multiplies the upper line
+# by 3.9 and the lower one by 1.9. Nothing has been approximated: the gradients are the same.
 #
-# It costs arithmetic: lesson 06 counted six matrix products, and here a seventh makes the scores again. A graphics
-# processor gains time all the same, because its large memory is slower than its arithmetic, and a tile never leaves the
-# small memory beside it.
+# It costs arithmetic: lesson 06 counted six matrix products, and here a seventh makes the scores again. On a graphics
+# processor, Dao and his co-authors report, it saves time all the same, because the large memory there is slower than
+# the arithmetic, and a tile never leaves the small memory beside it.
 #
 # > **2018.** Maxim Milakov and Natalia Gimelshein of NVIDIA showed how a softmax can find its largest score and its
 # > total in one pass, by rescaling. In 2021 Markus Rabe and Charles Staats of Google used this for attention whose
@@ -319,11 +319,11 @@ lesson.check("at T = 2,048 the two agree, in float32", worst, 1e-5)
 #
 # ## The surprise
 #
-# At every tile, the total and the answer of a row may have to shrink. How often do they? Take 2,048 random keys in 64
-# tiles of 32: after the first tile there are 63 chances for a larger score.
+# Whenever a tile brings a new largest score, the row has to scale down its total. How often does that happen? Take
+# 2,048 random keys in 64 tiles of 32: after the first tile there are 63 chances.
 
 # %%
-guess_moves = ...  # how often a row's largest score moves, on the mean over the rows
+guess_moves = ...  # how often a row's largest score changes, on average over the rows
 
 
 # %%
@@ -337,14 +337,14 @@ q_page, k_page, v_page = page[1:]
 running = largest_so_far(q_page @ k_page.T / 8, 32)
 moves = (np.diff(running, axis=-1) > 0).sum(axis=-1)
 expected = sum(1 / i for i in range(2, 65))
-lesson.compare("moves of a row's largest score, of 63", guess_moves, moves.mean())
+lesson.compare("changes of a row's largest score, of 63", guess_moves, moves.mean())
 lesson.check("against 1/2 + 1/3 + ... + 1/64", abs(moves.mean() - expected), 0.2)
 
 # %% [markdown]
 # It is fewer than four times. The keys come in no particular order, so the largest score of the first i tiles is
-# equally likely to be in any of them. With the probability 1/i it is in the last one, and has just moved. The sum of
-# 1/i from 2 to 64 is 3.74, and with a thousand times as many tiles it would be only 10.6. A row soon knows what is
-# large, and then nearly every rescaling multiplies by 1.
+# equally likely to be in any of them, and the i-th tile brings a new one with the probability 1/i. The sum of 1/i from
+# 2 to 64 is 3.74, and with a thousand times as many tiles it would be only 10.6. Such a row soon knows what is large,
+# and then nearly every rescaling multiplies by 1.
 
 # %% [markdown]
 # ## Going deeper
@@ -354,21 +354,21 @@ lesson.check("against 1/2 + 1/3 + ... + 1/64", abs(moves.mean() - expected), 0.2
 #
 # ### Attention over answers
 #
-# A report can be shorter still. Write log for m + ln total, so that exp(log) is the denominator itself, with nothing
-# subtracted from any score. Then the share of the left half in a merge is
+# A report can be shorter still. Its logsum is enough in place of m and total, because exp(logsum) is the denominator
+# itself, with nothing subtracted from any score. Then the share of the left half in a merge is
 #
-#     exp(m_left − m) total_left / total = exp(log_left) / (exp(log_left) + exp(log_right))
+#     exp(m_left − m) total_left / total = exp(logsum_left) / (exp(logsum_left) + exp(logsum_right))
 #
 # That is a softmax over the two reports, and the same holds for any number of them. So the tiles may be read in any
-# order, on different processors, and put together at the end as a mean of their o under the softmax of their logs:
+# order, on different processors, and put together at the end as a mean of their o under the softmax of their logsums:
 # attention once more, with answers for values. Machines that share a very long text work like this. In Ring Attention
 # (Liu et al. 2023) each machine keeps its queries, the keys and values go round from machine to machine, and each
 # arrival is merged.
 
 # %%
 reports = [attend(arrays["q"], arrays["k"][keys], arrays["v"][keys]) for keys in tiles(10, 3)]
-logs_of_tiles = np.stack([m + np.log(total) for m, total, _ in reports])  # (4, T, 1)
-shares_of_tiles = np.exp(logs_of_tiles - logs)
+logsums_of_tiles = np.stack([m + np.log(total) for m, total, _ in reports])  # (4, T, 1)
+shares_of_tiles = np.exp(logsums_of_tiles - logs)
 summed = (shares_of_tiles * np.stack([o for _, _, o in reports])).sum(axis=0)
 lesson.check("the shares of the tiles sum to 1", error(shares_of_tiles.sum(axis=0), 1.0), 1e-14)
 lesson.check("their mean of the answers is attention", error(summed, answer), 1e-14)
@@ -381,8 +381,8 @@ lesson.check("... and merged in pairs", error(pairs[2], answer), 1e-14)
 # ### A tile in which nothing is allowed
 #
 # With a causal mask (lesson 07), all pairs of a tile above the diagonal are forbidden, so the tile need not be visited.
-# At T = 2,048 in tiles of 128, that leaves 136 tiles of 256, and nearly half of the time. A tile on the diagonal is
-# masked as usual, with scores of −∞.
+# At T = 2,048 in tiles of 128, 136 of the 256 tiles remain, which saves nearly half of the time. A tile on the
+# diagonal is masked as usual, with scores of −∞.
 #
 # But a tile may be allowed for one row and forbidden for another, as with padding or a window. For a row that may see
 # none of its keys, the largest score is −∞, and −∞ − (−∞) is not a number. The NaN then survives every merge, even if
@@ -470,8 +470,8 @@ for name, change in MISTAKES.items():
     print(f"{name:46} one tile {one}   four tiles {many}")
 
 # %% [markdown]
-# Seven of the eight are invisible as long as one tile holds all keys. The default of our library is 512 keys, so every
-# test of it chooses small tiles, and lengths that they do not divide.
+# Seven of the eight are invisible as long as one tile holds all keys. The default of our library is 512 keys, with
+# which a short test would see a single tile. So its tests choose small tiles, and lengths that they do not divide.
 #
 # ## Exercise
 #

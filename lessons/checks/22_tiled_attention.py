@@ -60,8 +60,8 @@ def quote_the_story(lesson, run):
     heads = 6 * 8 * 16
     lesson.quote(
         "With 6 layers of 8 heads and 16 pieces in a batch they need 12.9 GB, while the answers of the heads, o, need "
-        "0.4 GB",
-        *(6, 8, 16, heads * one[2048] / 1e3, heads * answers / 1e3),
+        "0.4 GB with D = 64",
+        *(6, 8, 16, heads * one[2048] / 1e3, heads * answers / 1e3, 64),
     )
 
 
@@ -96,9 +96,12 @@ def quote_the_cost(lesson, run):
     ratio = memory[2048, "whole"] / memory[2048, "tiles"]
     lesson.quote("On the page the tiles need 20 times less", ratio, within=2 * slack)
     lesson.check("less memory in tiles, by a factor", ratio, at_least=12)
-    lesson.quote("rises from 13.6 MB", memory[1024, "whole"], within=slack)
-    lesson.quote("the lower one from 1.4 MB", memory[1024, "tiles"], within=slack)
     growth = {kind: memory[2048, kind] / memory[1024, kind] for kind in ("whole", "tiles")}
+    lesson.quote(
+        "2,048 characters instead of 1,024, multiplies the upper line by 3.9 and the lower one by 1.9",
+        *(2048, 1024, growth["whole"], growth["tiles"]),
+        within=slack,
+    )
     lesson.check("twice the text takes so many times the memory, all at once", growth["whole"], at_least=3.6)
     lesson.check("... and in tiles", growth["tiles"], 2.0)
     lesson.check("the largest score moves so often, of 63", run.moves.mean(), 4.0)
@@ -109,7 +112,7 @@ def quote_the_cost(lesson, run):
 def quote_deeper(lesson, run):
     """Tiles below the diagonal, and mistakes that one tile hides."""
     rows, columns = np.indices((16, 16))
-    lesson.quote("At T = 2,048 in tiles of 128, that leaves 136 tiles of 256", 2048, 128, (rows >= columns).sum(), 256)
+    lesson.quote("At T = 2,048 in tiles of 128, 136 of the 256 tiles remain", 2048, 128, (rows >= columns).sum(), 256)
     broken = np.isnan(run.with_mask[False]).any(axis=-1)
     lesson.check("rows that are NaN without the remedy", broken.sum(), at_least=1)
     assert list(np.flatnonzero(broken)) == [2]

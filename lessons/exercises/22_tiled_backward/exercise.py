@@ -3,7 +3,7 @@
 Difficulty 3 of 5, 30 minutes. See lesson 22, "Backward: one number for each row".
 
 Forward has read the keys a few at a time and kept no weights, only o and the logarithm of each row's denominator,
-log_total_t = ln Σ_j exp(s_tj), over all keys. On the way back you get one tile of keys at a time. Compute what it adds
+logsum_t = ln Σ_j exp(s_tj), over all keys. On the way back you get one tile of keys at a time. Compute what it adds
 to the gradients; the loop that goes from tile to tile is given.
 
     minitransformer check 22_tiled_backward
@@ -31,8 +31,8 @@ def tiled_attention(q, k, v, size):
     return o / total, (q, k, v, o / total, m + np.log(total), size)
 
 
-def tile_backward(do, q, k, v, o, log_total):
-    """do, q, o (B, T, D), log_total (B, T, 1), and the k and v (B, size, D) of this tile alone.
+def tile_backward(do, q, k, v, o, logsum):
+    """do, q, o (B, T, D), logsum (B, T, 1), and the k and v (B, size, D) of this tile alone.
 
     -> what the tile adds to dq (B, T, D), and dk and dv (B, size, D) of its keys.
     """
@@ -41,9 +41,9 @@ def tile_backward(do, q, k, v, o, log_total):
 
 def tiled_backward(do, cache):
     """Given: dq (B, T, D), dk and dv (B, S, D), put together from what `tile_backward` gives for each tile."""
-    q, k, v, o, log_total, size = cache
+    q, k, v, o, logsum, size = cache
     dq, dk, dv = np.zeros_like(q), np.zeros_like(k), np.zeros_like(v)
     for keys in tiles(k.shape[1], size):
-        from_tile, dk[:, keys], dv[:, keys] = tile_backward(do, q, k[:, keys], v[:, keys], o, log_total)
+        from_tile, dk[:, keys], dv[:, keys] = tile_backward(do, q, k[:, keys], v[:, keys], o, logsum)
         dq += from_tile
     return dq, dk, dv

@@ -32,7 +32,7 @@ MISTAKES = (
         "the weights are divided by the sum of their own tile",
         "A softmax divides by a sum over all keys of the row. Which number that you are given knows all of them?",
         {
-            "p = np.exp(q @ k.swapaxes(-1, -2) * scale - log_total)": "p = np.exp(q @ k.swapaxes(-1, -2) * scale); "
+            "p = np.exp(q @ k.swapaxes(-1, -2) * scale - logsum)": "p = np.exp(q @ k.swapaxes(-1, -2) * scale); "
             "p = p / p.sum(axis=-1, keepdims=True)"
         },
     ),
@@ -67,12 +67,12 @@ MISTAKES = (
     Mistake(
         "the weights are not divided at all",
         "What do your weights sum to, over all tiles of a row?",
-        {" - log_total": ""},
+        {" - logsum": ""},
     ),
     Mistake(
         "the scale is missing in the scores that are made again",
         "Forward divides the scores by √D before the exponential. Do you compute the same scores?",
-        {"swapaxes(-1, -2) * scale - log_total": "swapaxes(-1, -2) - log_total"},
+        {"swapaxes(-1, -2) * scale - logsum": "swapaxes(-1, -2) - logsum"},
     ),
     Mistake(
         "the scale is missing in dq and dk",

@@ -1,6 +1,6 @@
-def tile_backward(do, q, k, v, o, log_total):
+def tile_backward(do, q, k, v, o, logsum):
     scale = 1 / math.sqrt(q.shape[-1])
-    p = np.exp(q @ k.swapaxes(-1, -2) * scale - log_total)
+    p = np.exp(q @ k.swapaxes(-1, -2) * scale - logsum)
     dp = do @ v.swapaxes(-1, -2)
     price = (do * o).sum(axis=-1, keepdims=True)
     ds = p * (dp - price)
