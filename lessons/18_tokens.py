@@ -10,14 +10,14 @@
 #
 # ## Nine what?
 #
-# A student has trained two language models on the manual of Python, and has tested both on the same pages, which
-# neither had seen. The first has a perplexity of 9: on average it is as unsure of what comes next as if it had to
-# choose among nine equally likely things. The second has a perplexity of 119. She is about to delete the second one,
-# and asks you to look at her script first.
+# A student has trained two language models on the manual of Python, 440,000 characters, and has tested both on the same
+# pages, which neither had seen. The first has a perplexity of 9: on average it is as unsure of what comes next as if it
+# had to choose among nine equally likely things. The second has a perplexity of 119. She is about to delete the second
+# one, and asks you to look at her script first.
 #
 # You find no mistake in it, but you ask her a question: nine what? The first model goes from byte to byte, as our
 # running example goes from letter to letter, «s», «t», «o», «p». The second has a vocabulary of 4,096 tokens, and most
-# of them are whole words or pieces of words. To choose among 119 words may well be the smaller uncertainty.
+# of them are whole words or pieces of words. Which of the two would you keep?
 
 # %% Imports
 import itertools
@@ -48,13 +48,12 @@ example = running_example()
 # ## A pair becomes a token
 #
 # A computer stores a text as bytes, numbers from 0 to 255. A model whose tokens are bytes can read and write
-# everything, but its texts are long, and attention compares all pairs of tokens (lesson 05). With words as tokens
-# texts are short, but sooner or later there comes a word that the vocabulary does not have. Byte pairs are a way
-# between the two:
+# everything, but its texts are long, and attention compares all pairs of tokens (lesson 05). With words as tokens texts
+# are short, but sooner or later there comes a word that the vocabulary does not have. Byte pairs are a middle way:
 #
 #     1   split the text into words; each byte is a token
 #     2   count all pairs of neighbours inside the words
-#     3   join the most frequent pair into a new token, wherever it stands
+#     3   join the most frequent pair into a new token, wherever it stands (if two are equal, the smaller ids)
 #     4   go on with 2 until the vocabulary is as large as you want
 #
 # > **1994.** Philip Gage publishes byte pair encoding in the C Users Journal, as a way to compress files. In 2015 Rico
@@ -63,7 +62,7 @@ example = running_example()
 # > so that no character is ever unknown.
 #
 # **Your line.** Let «o» have the id 3 and «p» the id 4, as in our example, and let the text be "ooopoo". The pair (3,
-# 3) becomes the new token 7. What is left of the text?
+# 3) becomes the new token 7. What does the text become?
 
 # %%
 row = [3, 3, 3, 4, 3, 3]
@@ -93,7 +92,7 @@ def learn(words, first, number):
         for ids, count in zip(texts, counts, strict=True):
             for pair in itertools.pairwise(ids):
                 total[pair] += count
-        pairs.append(min(total, key=lambda pair: (-total[pair], pair)))  # of equals, the smaller ids
+        pairs.append(min(total, key=lambda pair: (-total[pair], pair)))
         texts = [merge(ids, pairs[-1], new) for ids in texts]
     return pairs
 
@@ -122,25 +121,24 @@ lesson.check("pairs that differ from the library's", sum(map(bytes.__ne__, parts
 # Whatever its tokens are, a language model gives a probability to the whole text. It predicts one token after the
 # other, and the chain rule of probability multiplies what it predicts:
 #
-#     p(text) = p(token 1) · p(token 2 | token 1) · ...
-#     −ln p(text) = −Σ_n ln p_n                                    the logarithm makes a sum of the product
+#     p(text) = p(token 1) · p(token 2 | token 1) · ...            of the text as it is cut (see Going deeper)
+#     −ln p(text) = −Σ_n ln p_n                                    the logarithm turns the product into a sum
 #                 = N L                                            L is the mean of −ln p_n, N the number of tokens
 #
-# The left side is the price of the text in nats, and it knows nothing of tokens. The perplexity is e to the power of
-# L:
+# The left side is the price of the text in nats, what the model pays for its doubt (another price than that of lesson
+# 06). The number of tokens is not in it, but it is in the perplexity, e to the power of L:
 #
 #     perplexity = exp(L) = p(text)^(−1/N)
 #
-# It takes the Nth root, and what N is, the tokenizer decides.
+# This takes the Nth root, and the tokenizer decides what N is.
 #
-# **Your number.** Let a model that goes from byte to byte have a perplexity of 9.4. Now call any two neighbouring
-# bytes one token, and let the probability of this token be the product of the two that the model gave. It is the same
-# model, and the same text has the same price. What is its perplexity?
+# The models of the student are as simple as models can be. They know how often each pair of tokens occurs in the
+# training text, and add ten more examples, shared out as all tokens are:
+#
+#     p(next | last) = (count(last, next) + 10 p(next)) / (count(last) + 10)
+
 
 # %%
-guess = ...  # per two bytes
-
-
 def nats_of(train, test, V, back):
     """What each token of `test` costs, if the model knows what came after each row of `back` tokens or fewer."""
     text, end = np.append(train, test), len(train)
@@ -151,7 +149,7 @@ def nats_of(train, test, V, back):
         before = np.unique(before * (V + 1) + earlier, return_inverse=True)[1]
         after = np.unique(before * V + text, return_inverse=True)[1]
         together, alone = (np.bincount(ids[:end], minlength=len(text))[ids] for ids in (after, before))
-        p = (together + 10 * p) / (alone + 10)
+        p = (together + 10 * p) / (alone + 10)  # the formula, with the last i tokens
     return -np.log(p[end:])
 
 
@@ -161,14 +159,21 @@ def measure(size, back=1):
     return nats_of(cut.encode(corpus.train), cut.encode(corpus.held_out), size, back)
 
 
+# %% [markdown]
+# **Your number.** The model that goes from byte to byte has a perplexity of 9.38. Now call any two neighbouring bytes
+# one token, and let the probability of this token be the product of the two that the model gave. It is the same model,
+# and the same text has the same price. What is its perplexity?
+
+# %%
+guess = ...  # per two bytes
 nats = measure(259)
 even = nats[: len(nats) // 2 * 2]
 lesson.compare("perplexity per two bytes", guess, np.exp(even.reshape(-1, 2).sum(axis=1).mean()))
 
 # %% [markdown]
-# The number is squared, to the last digit, because half as many tokens share the same price. If each three bytes
-# became one token, it would be raised to the third power, although nothing has become worse. A perplexity without its
-# token is like a price without its weight.
+# The number is squared (up to the rounding of 9.38), because half as many tokens share the same price. If each three
+# bytes became one token, it would be raised to the third power, although nothing has become worse. A perplexity that
+# does not name its token is like a price that does not say whether it is per gram or per kilo.
 #
 # So divide the price by something that no tokenizer changes: the number K of characters, or that of bytes. And divide
 # by ln 2, so that the unit is a bit, one decision between two equally likely things:
@@ -184,9 +189,10 @@ bits = ...  # your line: bits per character
 lesson.judge("bits", bits)
 
 # %% [markdown]
-# **Perplexity is a price per token, and the tokenizer decides how many tokens there are; bits per character are a
-# price of the text.** All nats are summed up, also those of tokens that have no characters. Our running example writes
-# "pots", K = 4 characters, but it makes N = 5 predictions, because it must also say where the word ends:
+# **Perplexity counts per token, and the tokenizer decides how many tokens there are; so to compare two models, divide
+# the price of the text by its characters.** All nats are summed up, also those of tokens that have no characters. Our
+# running example writes "pots", K = 4 characters, but it makes N = 5 predictions, because it must also say where the
+# word ends:
 
 # %%
 p = np.exp(example["output.z"])
@@ -200,12 +206,7 @@ lesson.check("p(text) by both ways", error(2 ** (-own_bits * 4), chances.prod())
 # %% [markdown]
 # ## Which is the better one?
 #
-# The two models of the student are as simple as models can be. They know how often each pair of tokens came in the
-# training text, and mix this with how often each token came at all:
-#
-#     p(next | last) = (count(last, next) + 10 p(next)) / (count(last) + 10)
-#
-# We take the same tokenizer, cut off after more and more tokens, and measure both numbers on the held-out pages.
+# We cut the vocabulary off after more and more tokens, and measure both numbers on the held-out pages.
 
 # %%
 SIZES = [259, 300, 400, 512, 1024, 2048, 4096]
@@ -219,7 +220,7 @@ for size in SIZES:
     print(f"{size:6}  {length[size]:20.2f}  {perplexity[size]:10.1f}  {per_character[size]:18.2f}")
 four = measure(259, back=4)
 four_perplexity, four_bits = np.exp(four.mean()), four.sum() / np.log(2) / K
-print(f"bytes, and four of them known: perplexity {four_perplexity:.1f}, {four_bits:.2f} bits per character")
+print(f"bytes, looking back by four: perplexity {four_perplexity:.1f}, {four_bits:.2f} bits per character")
 
 # %% [markdown]
 # ![Perplexity and bits per character over the size of the vocabulary](../plots/18_tokens.png)
@@ -229,9 +230,8 @@ print(f"bytes, and four of them known: perplexity {four_perplexity:.1f}, {four_b
 #
 # ## The surprise
 #
-# The perplexity grows to 13 times what it was, and meanwhile the price of the text falls to half of it. The model with
-# the perplexity of 119 needs 1.63 bits for a character, and the one with 9 needs 3.23. So the student would have
-# deleted the better one.
+# The perplexity grows to 13 times what it was, while the price of the text is halved. The model with the perplexity of
+# 119 needs 1.63 bits for a character, and the one with 9 needs 3.23. So the student would have deleted the better one.
 #
 # Why is it better? Both look back by one token, but its tokens are 4.2 characters long, so it sees more of the text.
 # Let the model of bytes look back by four bytes, and it needs 1.64 bits, the same as the large one. These two are
@@ -250,16 +250,17 @@ print(f"bytes, and four of them known: perplexity {four_perplexity:.1f}, {four_b
 #
 # ### Rows that hardly learn
 #
-# The fall of the bits ends, because the text does not get longer. Of the 4,096 tokens, 34 % come fewer than five times
-# in the whole training text. Some of them never come, because a longer token has swallowed them: they were needed on
-# the way. Their rows of E learn next to nothing (lesson 04). The longest token of all is the frame of a table.
+# The bits fall more and more slowly, because the training text is finite, and the more tokens there are, the fewer
+# examples it has of each. Of the 4,096 tokens, 34 % occur fewer than five times in all of it. Some never occur, because
+# a longer token has swallowed them: they were needed on the way. Their rows of E learn next to nothing (lesson 04). The
+# longest token is a line of 93 signs, most of them dashes: the frame of a table.
 
 # %%
 count = np.bincount(tokenizer.encode(corpus.train), minlength=4096)[3:]
 rare, never = (count < 5).mean(), (count == 0).mean()
-longest = max((parts for parts in theirs), key=len)
+longest = max(theirs, key=len)
 print(
-    f"{rare:.0%} of the tokens come fewer than five times, and {never:.0%} never; the longest has {len(longest)} bytes"
+    f"{rare:.0%} of the tokens occur fewer than five times, and {never:.0%} never; the longest has {len(longest)} bytes"
 )
 
 # %% [markdown]
@@ -278,14 +279,14 @@ alone = (np.append([0, 0, 0], count) + 0.5) / (count.sum() + 0.5 * 4096)
 id_of = {tokenizer.decode_bytes([id]): id for id in range(3, 4096)}
 
 
-def all_ways(word, price=alone):
+def all_ways(word, p=alone):
     """(number of ways to cut a word, their probability)"""
     data = word.encode()
     ways, total = [1], [1.0]
     for i in range(1, len(data) + 1):
         ends = [(j, id_of[data[j:i]]) for j in range(i) if data[j:i] in id_of]
         ways.append(sum(ways[j] for j, _ in ends))
-        total.append(sum(total[j] * price[id] for j, id in ends))
+        total.append(sum(total[j] * p[id] for j, id in ends))
     return ways[-1], total[-1]
 
 
@@ -296,8 +297,9 @@ stop_ways = all_ways("stop")[0]
 print(f'"stop" can be cut in {stop_ways} ways; one way {one_way:.3f} bits per character, all ways {every_way:.3f}')
 
 # %% [markdown]
-# The gap is 0.024 bits, about one per cent. It is small because a model that is trained on one way of cutting gives
-# little to the others. (To cut at random in training makes a model more robust against errors in spelling: Kudo 2018.)
+# For this model the gap is 0.024 bits, about one per cent. It may be that small because training has seen one way of
+# cutting only, which leaves little for the others. (To cut at random in training makes a model more robust against
+# errors in spelling: Kudo 2018.)
 
 # %% [markdown]
 # ## Exercise
@@ -315,7 +317,7 @@ print(f'"stop" can be cut in {stop_ways} ways; one way {one_way:.3f} bits per ch
 # 2. Why may a pair not cross the end of a word?
 # 3. What is the perplexity of the better model per character?
 # 4. A colleague leaves out the nats of eos, because it has no characters. By how much does our example's price fall?
-# 5. Could you choose a tokenizer for which every model has a perplexity below 2?
+# 5. Could you choose a tokenizer for which even a blind guess has a perplexity of 2?
 
 # %% [markdown]
 # ## Answers
@@ -334,7 +336,8 @@ print(f'"stop" can be cut in {stop_ways} ways; one way {one_way:.3f} bits per ch
 # 3. 2^1.63 = 3.1, against 9.4 of the other one. Per character, perplexities may be compared.
 # 4. eos is the last of the five tokens, with p = 0.999, so only by 0.0004 bits per character. With a model that does
 #    not know where to stop it would be much more.
-# 5. Cut each byte into eight tokens, its bits. Even a blind guess has a perplexity of 2 then.
+# 5. Cut each byte into eight tokens, its bits, so that a blind guess chooses between two. It still pays 8 bits per
+#    byte.
 #
 # The exercise. First: log₂ 20 / 4 = 1.08 bits per character, and log₂ 60 / 5.5 = 1.07, so they are equally good.
 # Second: the small ones, because each further token is a larger part of what they know. With six tokens back, 1,024

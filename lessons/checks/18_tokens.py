@@ -56,9 +56,10 @@ def verify(lesson, run):
 def quote_prices(lesson, run):
     """Perplexities and bits."""
     small, large = run.perplexity[259], run.perplexity[4096]
+    lesson.quote("the manual of Python, 440,000 characters", len(run.corpus.train), within=MANUAL)
     lesson.quote("The first has a perplexity of 9", small, within=MANUAL)
     lesson.quote("The second has a perplexity of 119", large, within=MANUAL)
-    lesson.quote("have a perplexity of 9.4", small, within=MANUAL)
+    lesson.quote("has a perplexity of 9.38", small, within=MANUAL)
     lesson.quote("grows to 13 times what it was", large / small, within=MANUAL)
     lesson.quote("the perplexity of 119 needs 1.63 bits", large, run.per_character[4096], within=MANUAL)
     lesson.quote("the one with 9 needs 3.23", small, run.per_character[259], within=MANUAL)
@@ -93,12 +94,14 @@ def check_probabilities(lesson, run, back):
 
 def quote_deeper(lesson, run):
     """Rare tokens, and all ways to cut a text."""
-    lesson.quote("34 % come fewer than five times", 100 * run.rare, within=0.2)
-    lesson.check("... and some never come", run.never, at_least=0.05)
+    lesson.quote("34 % occur fewer than five times", 100 * run.rare, within=0.2)
+    lesson.quote("The longest token is a line of 93 signs", len(run.longest), within=0.2)
+    lesson.check("... most of them dashes", run.longest.count(b"-") / len(run.longest), at_least=0.9)
+    lesson.check("... and some never occur", run.never, at_least=0.05)
     gap = run.one_way - run.every_way
     lesson.check("all ways are likelier than one", gap, at_least=0)
     lesson.quote("K = 4 characters, but it makes N = 5 predictions", 4, 5)
-    lesson.quote("The gap is 0.024 bits", gap, within=0.2)
+    lesson.quote("For this model the gap is 0.024 bits", gap, within=0.2)
     lesson.check("about one per cent", abs(100 * gap / run.one_way - 1), 0.4)
 
 
