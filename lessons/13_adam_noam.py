@@ -17,10 +17,10 @@
 # 0.0000115, has moved by 0.00000001, which is 118,000 times less. A rate that suits the second would make the first fly
 # off.
 #
-# Look at the units: since g is loss per unit of θ, lr must have the unit θ² per loss if lr g is to be a change of θ. So
-# a rate that is right for one parameter is wrong for another. Adam, the paper's optimizer, has a different answer: all
-# parameters move about equally far, by lr. And lr changes during training, in a curve named after Noam Shazeer, one of
-# the paper's authors.
+# Count a parameter in units ten times smaller: θ is ten times as large then, g a tenth, and for the same move lr must
+# be 100 times as large. So there is no reason why one rate should suit two parameters. Adam, the paper's optimizer, has
+# a different answer: all parameters move about equally far, by lr. And lr changes during training, in a curve named
+# after Noam Shazeer, one of the paper's authors.
 
 # %% Imports
 from lab import BLUE, GREEN, GREY, ORANGE, VOCABULARY, begin, error, plt
@@ -43,8 +43,8 @@ example = load_example()
 # 1. (06) The bias of the keys never learns, whatever the loss. Why not?
 # 2. (03) The gradient of the logits is p − p*. How far does plain gradient descent still move the weights when the
 #    model is almost sure, and right?
-# 3. (11) Without warm-up, the rows of a post-norm stack were nearly all alike after a single step. What had moved, and
-#    by how much?
+# 3. (11) Without warm-up, the rows of a post-norm stack were nearly all alike after a single step. Which weights had
+#    moved, and by how much?
 #
 # (The answers are at the end.)
 
@@ -74,13 +74,13 @@ print(f"L = {L:.4f}, {g.size} gradients, {not_zero.sum()} of them are not 0")
 print(f"sizes {np.abs(g[not_zero]).min():.3g} to {np.abs(g).max():.3g}")
 
 # %% [markdown]
-# ## Divide by its own size
+# ## Divide the gradient by its own size
 #
-# Divide g by something of its own size, and the quotient has no unit, so that lr is simply a distance in θ. Adam keeps
-# two running means for each parameter, one of the gradient and one of its square. Both begin at 0:
+# Divide g by something of its own size, and lr is simply a distance in θ. Adam keeps two running means for each
+# parameter, one of the gradient and one of its square, and both begin at 0:
 #
-#     m₁ ← β₁ m₁ + (1 − β₁) g           β₁ = 0.9       looks back about 1/(1 − β₁) = 10 steps
-#     m₂ ← β₂ m₂ + (1 − β₂) g²          β₂ = 0.98      looks back about 50 steps
+#     m₁ ← β₁ m₁ + (1 − β₁) g           β₁ = 0.9
+#     m₂ ← β₂ m₂ + (1 − β₂) g²          β₂ = 0.98
 #
 # (Most texts call them m and v, but v already means value.) The mean of g evens out the noise of the batches, and the
 # root of the mean of g² is the size to divide by. But both means begin at 0, so in the first steps they are too small.
@@ -88,11 +88,12 @@ print(f"sizes {np.abs(g[not_zero]).min():.3g} to {np.abs(g).max():.3g}")
 #
 #     m₁ = (1 − β₁) (g now + β₁ g one step ago + β₁² g two steps ago + ...)
 #
-# Let `step` count from 1. Then the factors of all gradients so far add up to
+# So m₁ looks back about 1/(1 − β₁) = 10 steps (0.9¹⁰ = 0.35), and m₂ about 50. Let `step` count from 1. Then the
+# factors of all gradients so far add up to
 #
 #     (1 − β₁) (1 + β₁ + ... + β₁^(step − 1)) = 1 − β₁^step
 #
-# and not to 1. The rest, β₁^step, is the factor of the 0 at the beginning.
+# and not to 1, since the rest, β₁^step, is the factor of the 0 at the beginning.
 #
 # **Your line.** A parameter has had the gradients 2, 4 and 3, so its m₁ is 0.1 · (3 + 0.9 · 4 + 0.81 · 2) = 0.822,
 # which is less than each of the three. Make a proper mean of it.
@@ -123,20 +124,20 @@ def adam_step(theta, g, m1, m2, step, lr, beta1=0.9, beta2=0.98, eps=1e-9):
 # %% [markdown]
 # ## Small numbers
 #
-# Take the parameter with the largest gradient, −1.351. It is in the row of E for «o», and its value is 0.27. With lr =
-# 0.001, its first two steps are these:
+# Take the parameter with the largest gradient, −1.35068, which is in the row of E for «o» and has the value 0.27. With
+# lr = 0.001, its first two steps are these:
 #
-#     step 1   m₁ = 0.1 · (−1.351) = −0.1351                      m₂ = 0.02 · 1.351² = 0.0365
-#              m̂₁ = −0.1351/0.1 = −1.351                          m̂₂ = 0.0365/0.02 = 1.824
-#              θ = 0.27 + 0.001 · 1.351/√1.824 = 0.27 + 0.001
+#     step 1   m₁ = 0.1 · (−1.35068) = −0.13507                   m₂ = 0.02 · 1.35068² = 0.036487
+#              m̂₁ = −0.13507/0.1 = −1.3507                        m̂₂ = 0.036487/0.02 = 1.8243
+#              θ = 0.27 + 0.001 · 1.3507/√1.8243 = 0.27 + 0.001
 #     step 2   (all parameters have moved, and the gradient is now −0.4847)
-#              m₁ = 0.9 · (−0.1351) + 0.1 · (−0.4847) = −0.1700   m₂ = 0.98 · 0.0365 + 0.02 · 0.4847² = 0.0405
-#              m̂₁ = −0.1700/0.19 = −0.895                         m̂₂ = 0.0405/0.0396 = 1.022
+#              m₁ = 0.9 · (−0.13507) + 0.1 · (−0.4847) = −0.1700  m₂ = 0.98 · 0.036487 + 0.02 · 0.4847² = 0.04046
+#              m̂₁ = −0.1700/0.19 = −0.895                         m̂₂ = 0.04046/0.0396 = 1.022
 #              θ = 0.271 + 0.001 · 0.895/√1.022 = 0.271 + 0.000885
 #
 # In the first step the size of g cancels: m̂₁ = g and √m̂₂ = |g|. The parameter moves by lr against the sign of g, and
 # so does every other one whose g is not 0. **Adam does not ask how large a gradient is, but how large it is compared
-# with what it has been.** Here are the gradients of E, and how far its entries go in the first step:
+# with what it has been.** Here are the gradients of E, and how much its entries change in the first step:
 
 # %%
 zeros = np.zeros_like(start)
@@ -149,18 +150,15 @@ lesson.save(figure, "numbers")
 # %% [markdown]
 # ![The gradient of E, and its first step](../plots/13_adam_noam_numbers.png)
 #
-# The row of «pad» has no gradient above 0.0008, and its entries move just as far as all others.
+# The row of «pad» has no gradient above 0.001 in size, and its entries move just as far as all others.
 #
 # ## One step for everybody
 #
 # Now let all 826 parameters take their first step. A small change of θ changes the loss by the sum of g times the
 # change, which here should be −lr Σ_j |g_j| = −74.8 lr.
 #
-# **Your guess.** The weights of our model have two decimals, so a step of 0.01 changes each of them in its last digit.
-# The loss is 0.111 now, so what is it after one step with lr = 0.01?
-#
-# [In the explorer: take the step with the learning rate 0.01 instead of 0.001. Does the loss fall ten times as far?
-# Guess first.](../minitransformer/explorer/page/index.html#embed=output.L&turn=lr&steps=1&lr=0.001&weights=trained)
+# **Your guess.** The weights of our model have two decimals (median size 0.28), so a step of 0.01 changes each in its
+# last digit. The loss is 0.111 now, so what is it after one step with lr = 0.01?
 
 # %%
 guess = ...  # the loss after one step of Adam with lr = 0.01
@@ -183,19 +181,23 @@ lesson.compare("loss after one step with lr = 0.01", guess, after[0.01])
 # its last digit only, but all have moved at once, each as if the others stood still. The prediction was −0.64, and no
 # loss can be negative.
 #
+# [In the explorer: which learning rate takes the loss lowest in one step? Guess
+# first.](../minitransformer/explorer/page/index.html#embed=output.L&turn=lr&steps=1&lr=0.001&weights=trained)
+#
 # The more parameters pull together, the worse this gets. Take one output of a linear layer, y = Σ_c x_c W_c, with the
-# gradients dW_c = x_c dy: the first step changes W_c by −lr times the signs of x_c and dy, and so y by
+# gradients dW_c = x_c dy. The first step changes each W_c by −lr sign(x_c) sign(dy), and so y by
 #
-#     −lr sign(dy) Σ_c x_c sign(x_c) = −lr sign(dy) Σ_c |x_c|           about 0.8 C lr for normal x_c
+#     −lr sign(dy) Σ_c x_c sign(x_c) = −lr sign(dy) Σ_c |x_c|           about 0.8 C lr in size, for normal x_c
 #
-# All C terms have the same sign, so wide models need short steps. And the first step is the most dangerous one, because
-# later the gradients of different batches disagree, and |m₁| is smaller than √m₂.
+# All C terms have the same sign, so wide models need short steps. And the first step is usually the most dangerous one,
+# because later the gradients of different batches differ in sign and cancel in m₁, but not in m₂.
 
 # %% [markdown]
 # ## The Noam schedule
 #
-# The paper's learning rate helps with both. It is smaller for a wide model (by 1/√C, where our estimate asks for 1/C),
-# and it begins close to 0. It rises in a straight line for 4,000 steps, the warm-up, and then falls as 1/√step:
+# The paper's learning rate takes care of wide models and the first step. It falls with the width as 1/√C (not 1/C:
+# later, when signs differ, C terms add up to about √C), and it begins close to 0. It rises in a straight line for 4,000
+# steps, the warm-up, and then falls as 1/√step:
 #
 #     lr = C^−0.5 · min(step^−0.5, step · warmup^−1.5)
 #
@@ -204,9 +206,9 @@ lesson.compare("loss after one step with lr = 0.01", guess, after[0.01])
 # the layer of the last section, with C = 512, a first step of 6.99e-4 would change y by 0.29, and one of 1.75e-7
 # changes it by 0.00007.
 #
-# There are two traps. At step 0 the formula divides by zero, so count from 1, even if a library's scheduler asks for
-# step 0. And much code puts a factor in front of the formula and calls that factor the learning rate. Then "lr = 2"
-# means twice this curve, with a peak of 1.40e-3.
+# There are two traps. At step 0 the formula divides by zero, so count from 1, even if a scheduler such as PyTorch's
+# LambdaLR begins at 0. And much code puts a factor in front of the formula and calls that factor the learning rate.
+# Then "lr = 2" means twice this curve, with a peak of 1.40e-3.
 
 
 # %%
@@ -253,7 +255,7 @@ lesson.save(figure)
 # ![The loss after one step of Adam, and the Noam schedule](../plots/13_adam_noam.png)
 #
 # The loss after one step dips near 0.001 and then climbs, while the prediction falls for ever. On the right, all three
-# curves peak at step 4,000. If yours do not, you count something other than steps, such as updates of single arrays.
+# curves peak at step 4,000. If yours do not, you may have counted each weight array as a step.
 
 # %% [markdown]
 # > **2014.** Diederik Kingma and Jimmy Ba, two doctoral students in Amsterdam and Toronto, published Adam. It divides
@@ -268,8 +270,8 @@ lesson.save(figure)
 # scores of a row, and the softmax ignores what is added to all of them. So the gradient of b_k is exactly 0, and it
 # "never learns", as lesson 06 said. But in floating point the terms of this 0 cancel only up to rounding noise.
 #
-# **Your guess.** We train the model for 100 steps in float32. How far have the key biases moved then, as a share of
-# what the query biases have moved, which matter?
+# **Your guess.** We train the model for 100 steps in float32. How far have the key biases moved then, compared with the
+# query biases, which do matter?
 
 # %%
 guess = ...  # distance of the key biases / distance of the query biases, in float32
@@ -306,8 +308,7 @@ lesson.compare("key biases over query biases, in float32", guess, moved_by["floa
 # In float64 the noise is far below ε, and the key biases stay where they are. In float32 the noise is about 5e-9,
 # millions of times smaller than the gradients of the query biases (0.11). But it is above ε = 1e-9, and Adam divides by
 # its size. So the key biases move by about 0.004, nearly as far as the query biases, which move by 0.005. The loss
-# cannot see it, and it does no harm, but if you compare two correct implementations after training, this is where they
-# differ.
+# cannot see it, and it does no harm, but two correct implementations, compared after training, differ here.
 
 # %% [markdown]
 # ## Going deeper
@@ -323,9 +324,9 @@ lesson.compare("key biases over query biases, in float32", guess, moved_by["floa
 #        ≤ (1 − β₁) √(Σ_i (β₁²/β₂)^i) · √(Σ_i β₂^i g_i²)
 #        = (1 − β₁) / √(1 − β₁²/β₂) · √m₂ / √(1 − β₂)                   if β₁² < β₂
 #
-# So m₁/√m₂ is at most 1.70 with the paper's β₁ and β₂, and 7.27 with PyTorch's β₂ = 0.999. It reaches this bound if g_i
-# is in proportion to (β₁/β₂)^i, a gradient that grows by β₂/β₁ = 1.089 in every step, as in a run that begins to
-# diverge. The steps are longest when you least want it.
+# So m₁/√m₂ is at most 1.70 with the paper's β₁ and β₂, and 7.27 with PyTorch's β₂ = 0.999. It reaches this bound if the
+# two factors under the sum are in proportion, which makes g_i proportional to (β₁/β₂)^i, a gradient that grows by β₂/β₁
+# = 1.089 in every step, as in a run that begins to diverge. The steps are longest when you least want it.
 
 # %%
 longest = {}
@@ -343,9 +344,10 @@ for beta2 in (0.98, 0.999):
 # ### What Adam cannot see
 #
 # Take a loss with two parameters, a long valley: ½ (100 θ_1² + 0.01 θ_2²), from (1, 1). Gradient descent, which
-# libraries call SGD, must keep lr below 2/100, as lesson 24 shows. After 400 steps it still has 0.93 of its way along
-# the flat axis to go, while Adam has arrived. Now turn the valley by 45°. Both parameters see mostly the steep
-# direction, and Adam, too, has 0.97 left. It keeps one size for each parameter, and it knows no directions.
+# libraries call SGD, must keep lr below 2/100, as lesson 24 shows. After 400 steps with 0.019 it still has 0.93 of its
+# way along the flat axis to go, while Adam, with 0.02, has arrived. Now turn the valley by 45°. Both parameters see
+# mostly the steep direction, and Adam, too, has 0.97 left. It keeps one size for each parameter, and it knows no
+# directions.
 
 # %%
 steepness = np.array([100.0, 0.01])
@@ -412,7 +414,7 @@ lesson.check("all gradients times 0.1: the same weights after 100 steps, except 
 # 1. It adds the same number to all scores of a row, and no weight changes. So its gradient is 0.
 # 2. Hardly at all: p − p* is almost 0 there, and with it every gradient further back. (Adam divides by that size, and
 #    moves on.)
-# 3. All weights of all 24 sub-layers, by the learning rate of 0.007. Each sub-layer then added much the same to every
+# 3. All weights of all sub-layers, and all by the learning rate, so that each sub-layer added much the same to every
 #    row.
 #
 # ### Questions

@@ -38,7 +38,7 @@ def verify(lesson, run):
     largest = size.argmax()
     lesson.quote("for all of its 826 parameters", g.size)
     lesson.quote("with the largest gradient, −1.35, has moved by 0.00135", g[largest], 0.001 * size.max())
-    lesson.quote("The row of «pad» has no gradient above 0.0008", np.abs(run.dE[0]).max())
+    lesson.quote("The row of «pad» has no gradient above 0.001 in size", np.abs(run.dE[0]).max())
     lesson.quote(
         "smallest that is not 0, 0.0000115, has moved by 0.00000001, which is 118,000 times less",
         *(0, size[known].min(), 0.001 * size[known].min(), size.max() / size[known].min()),
@@ -48,6 +48,8 @@ def verify(lesson, run):
     lesson.quote("The factors add up to 1 − 0.9³ = 0.271, and 0.822/0.271 = 3.03", 1, 0.9, 1 - 0.9**3, run.three,
                  1 - 0.9**3, run.three / (1 - 0.9**3))  # fmt: skip
     first_steps(lesson, run, largest)
+    lesson.quote("have two decimals (median size 0.28)", np.median(np.abs(start)))
+    lesson.quote("1/(1 − β₁) = 10 steps (0.9¹⁰ = 0.35)", 1, 1, 1 / (1 - 0.9), 0.9, 0.9**10)
     lesson.quote("= −74.8 lr", -size.sum())
     after = run.after
     lesson.quote("With lr = 0.001 the loss falls from 0.111 to 0.070", 0.001, L, after[0.001])
@@ -58,7 +60,7 @@ def verify(lesson, run):
     )
     x = np.random.default_rng(0).standard_normal((1000, 512))
     change = np.abs(x).sum(axis=1).mean()
-    lesson.quote("about 0.8 C lr for normal", change / 512)
+    lesson.quote("about 0.8 C lr in size, for normal", change / 512)
     lesson.quote(
         "6.99e-4 for the base model (C = 512), 4.94e-4 for the big one (C = 1024). Step 1 has only 1.75e-7",
         *(noam(4000, 512), 512, noam(4000, 1024), 1024, 1, noam(1, 512)),
@@ -92,17 +94,17 @@ def first_steps(lesson, run, largest):
         rows.append([each[largest] for each in (theta, g, m1, m2, new - theta)])
         theta = new
     (at1, g1, m11, m21, moved1), (at2, g2, m12, m22, moved2) = rows
-    lesson.quote("largest gradient, −1.351. It is in the row of E for «o», and its value is 0.27", g1, at1)
-    lesson.quote("m₁ = 0.1 · (−1.351) = −0.1351", 0.1, g1, m11)
-    lesson.quote("m₂ = 0.02 · 1.351² = 0.0365", 0.02, -g1, m21)
-    lesson.quote("m̂₁ = −0.1351/0.1 = −1.351", m11, 0.1, m11 / 0.1)
-    lesson.quote("m̂₂ = 0.0365/0.02 = 1.824", m21, 0.02, m21 / 0.02)
-    lesson.quote("θ = 0.27 + 0.001 · 1.351/√1.824 = 0.27 + 0.001", at1, 0.001, -g1, m21 / 0.02, at1, moved1)
+    lesson.quote("largest gradient, −1.35068, which is in the row of E for «o» and has the value 0.27", g1, at1)
+    lesson.quote("m₁ = 0.1 · (−1.35068) = −0.13507", 0.1, g1, m11)
+    lesson.quote("m₂ = 0.02 · 1.35068² = 0.036487", 0.02, -g1, m21)
+    lesson.quote("m̂₁ = −0.13507/0.1 = −1.3507", m11, 0.1, m11 / 0.1)
+    lesson.quote("m̂₂ = 0.036487/0.02 = 1.8243", m21, 0.02, m21 / 0.02)
+    lesson.quote("θ = 0.27 + 0.001 · 1.3507/√1.8243 = 0.27 + 0.001", at1, 0.001, -g1, m21 / 0.02, at1, moved1)
     lesson.quote("and the gradient is now −0.4847)", g2)
-    lesson.quote("m₁ = 0.9 · (−0.1351) + 0.1 · (−0.4847) = −0.1700", 0.9, m11, 0.1, g2, m12)
-    lesson.quote("m₂ = 0.98 · 0.0365 + 0.02 · 0.4847² = 0.0405", 0.98, m21, 0.02, -g2, m22)
+    lesson.quote("m₁ = 0.9 · (−0.13507) + 0.1 · (−0.4847) = −0.1700", 0.9, m11, 0.1, g2, m12)
+    lesson.quote("m₂ = 0.98 · 0.036487 + 0.02 · 0.4847² = 0.04046", 0.98, m21, 0.02, -g2, m22)
     lesson.quote("m̂₁ = −0.1700/0.19 = −0.895", m12, 0.19, m12 / 0.19)
-    lesson.quote("m̂₂ = 0.0405/0.0396 = 1.022", m22, 1 - 0.98**2, m22 / 0.0396)
+    lesson.quote("m̂₂ = 0.04046/0.0396 = 1.022", m22, 1 - 0.98**2, m22 / 0.0396)
     lesson.quote(
         "θ = 0.271 + 0.001 · 0.895/√1.022 = 0.271 + 0.000885", at2, 0.001, -m12 / 0.19, m22 / 0.0396, at2, moved2
     )
@@ -148,7 +150,7 @@ def deeper(lesson, run):
     )
     lesson.quote("grows by β₂/β₁ = 1.089 in every step", 0.98 / 0.9)
     flat = run.valleys
-    lesson.quote("it still has 0.93 of its way along the flat axis to go", flat["SGD"])
+    lesson.quote("with 0.019 it still has 0.93 of its way along the flat axis to go", 0.019, flat["SGD"])
     lesson.quote("Adam, too, has 0.97 left", flat["Adam, turned"])
     lesson.check("Adam in the straight valley: distance left", flat["Adam"], 1e-6)
 
