@@ -354,7 +354,7 @@ lesson.check("against 1/2 + 1/3 + ... + 1/64", abs(moves.mean() - expected), 0.2
 #
 # ### Attention over answers
 #
-# A report can be shorter still. Its logsum is enough in place of m and total, because exp(logsum) is the denominator
+# A report can be shorter still. Its logsum is enough instead of m and total, because exp(logsum) is the denominator
 # itself, with nothing subtracted from any score. Then the share of the left half in a merge is
 #
 #     exp(m_left − m) total_left / total = exp(logsum_left) / (exp(logsum_left) + exp(logsum_right))
