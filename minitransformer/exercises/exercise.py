@@ -123,18 +123,18 @@ class Exercise:
             raise ValueError(f"{self.path} has no header of an exercise")
         return match
 
-    def mistaken(self, task: Task, mistake: Mistake) -> Callable[..., Any]:
-        """The task's function with this mistake.
+    def mistaken(self, task: Task, *mistakes: Mistake) -> Callable[..., Any]:
+        """The task's function with these mistakes, made one after another.
 
         Each change is made in the task's function, or elsewhere in the solution if its text does not occur there.
         Raises ValueError unless the text occurs exactly once. The message shows nothing of the solution.
         """
         text = self.solution
-        for old, new in mistake.changes.items():
+        for name, old, new in ((mistake.name, *change) for mistake in mistakes for change in mistake.changes.items()):
             function = _definition(text, task.function)
             within = function if old in function else text
             if within.count(old) != 1:
-                raise ValueError(f"{self.name}: a change of the mistake {mistake.name!r} cannot be made exactly once")
+                raise ValueError(f"{self.name}: a change of the mistake {name!r} cannot be made exactly once")
             text = text.replace(within, within.replace(old, new))
         return getattr(_module(self.path.read_text("utf-8") + "\n\n" + text), task.function)
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -169,33 +170,67 @@ def known_mistakes(trial: Trial, wrong: Sequence[str], attempts: Sequence[Attemp
     """The known mistakes that give exactly these results in all attempts -> ((name, question), ...).
 
     If one mistake explains all outputs, it is the only one. Otherwise each wrong output may have its own mistake: the
-    mistake that explains the most outputs comes first, then those that explain the others.
+    mistake that explains the most outputs comes first, and of two that explain as many, the one that spoils fewer. If
+    this takes more than two mistakes, or leaves an output unexplained, a pair made together is preferred.
     """
     names = [output.name for output in trial.task.outputs]
-    partly: list[tuple[Mistake, list[str]]] = []
+    partly: list[tuple[Mistake, list[str], int]] = []
     for mistake in trial.task.mistakes:
         same, spoilt = set(names), set()
         for problem, observed in attempts:
             if not same:
                 break
-            results = results_of(mistake, trial, problem)
+            results = results_of((mistake,), trial, problem)
             for name, got, theirs, right in zip(names, observed, results or observed, problem.expected, strict=True):
                 same -= set() if results and alike(got, theirs) else {name}
                 spoilt |= set() if alike(theirs, np.asarray(right, float)) else {name}
         if len(same) == len(names):
             return ((mistake.name, mistake.question),)
-        partly.append((mistake, [name for name in wrong if name in same & spoilt]))
+        partly.append((mistake, [name for name in wrong if name in same & spoilt], len(spoilt)))
     chosen, left = [], set(wrong)
-    for mistake, explained in sorted(partly, key=lambda pair: -len(pair[1])):
+    for mistake, explained, _ in sorted(partly, key=lambda part: (-len(part[1]), part[2])):
         if left.intersection(explained):
             left.difference_update(explained)
             chosen.append((f"{', '.join(explained)}: {mistake.name}", mistake.question))
-    return tuple(chosen)
+    pair = known_pair(trial, attempts) if left or len(chosen) > 2 else ()
+    return pair or tuple(chosen)
 
 
-def results_of(mistake: Mistake, trial: Trial, problem: Problem) -> tuple[np.ndarray, ...] | None:
-    """What a known mistake gives on a problem -> observed arrays, or None if it cannot be called."""
-    answer = trial.exercise.mistaken(trial.task, mistake)
+def known_pair(trial: Trial, attempts: Sequence[Attempt]) -> tuple[tuple[str, str], ...]:
+    """Two known mistakes that together give exactly these results in all attempts -> ((name, question), ...), or ().
+
+    Both are made in one text, one after the other, in either order. Results that are 0 everywhere say too little, and
+    those that are right up to rounding, too: no pair is named. Several pairs may give the same results. If all of them
+    share a mistake, it comes first, and then the other one of the first pair: once the shared one is mended, the next
+    check tells which other it was. If they share none, none is named.
+    """
+    results = [output for _, observed in attempts for output in observed]
+    right = [np.asarray(output, float) for problem, _ in attempts for output in problem.expected]
+    if not any(output.any() for output in results) or all(map(alike, results, right)):
+        return ()
+    pairs = [
+        pair
+        for pair in itertools.combinations(trial.task.mistakes, 2)
+        if any(explains(order, trial, attempts) for order in (pair, pair[::-1]))
+    ]
+    shared = [mistake for mistake in (pairs[0] if pairs else ()) if all(mistake in pair for pair in pairs)]
+    named = sorted(pairs[0], key=lambda mistake: mistake not in shared) if shared else ()
+    return tuple((f"{number} of 2: {mistake.name}", mistake.question) for number, mistake in enumerate(named, 1))
+
+
+def explains(mistakes: Sequence[Mistake], trial: Trial, attempts: Sequence[Attempt]) -> bool:
+    """Whether these mistakes, made one after another, can be made and give exactly these results in all attempts."""
+    with contextlib.suppress(ValueError, SyntaxError):
+        return all(
+            (results := results_of(mistakes, trial, problem)) and all(map(alike, observed, results))
+            for problem, observed in attempts
+        )
+    return False
+
+
+def results_of(mistakes: Sequence[Mistake], trial: Trial, problem: Problem) -> tuple[np.ndarray, ...] | None:
+    """What known mistakes, made one after another, give on a problem -> observed arrays, or None if that fails."""
+    answer = trial.exercise.mistaken(trial.task, *mistakes)
     try:
         with np.errstate(all="ignore"):
             outputs = as_arrays(answer(*copy.deepcopy(problem.args)), trial.task.outputs).outputs
@@ -205,9 +240,8 @@ def results_of(mistake: Mistake, trial: Trial, problem: Problem) -> tuple[np.nda
 
 
 def alike(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether two arrays are the same up to rounding."""
-    if a.shape != b.shape:
+    """Whether two arrays are the same up to rounding, with entries that are not finite in the same places."""
+    if a.shape != b.shape or not np.array_equal(np.isfinite(a), np.isfinite(b)):
         return False
-    if not (np.isfinite(a).all() and np.isfinite(b).all()):
-        return np.array_equal(np.isfinite(a), np.isfinite(b))
+    a, b = a[np.isfinite(a)], b[np.isfinite(b)]
     return bool((np.abs(a - b) <= SAME * (np.abs(b).max(initial=0.0) or 1.0)).all())
