@@ -45,6 +45,11 @@ MISTAKES = (
         {"sum_groups(dk, G)": "dk[:, ::group]", "sum_groups(dv, G)": "dv[:, ::group]"},
     ),
     Mistake(
+        "each head of a group writes over the share of the one before",
+        "Does your loop assign (=) where it should add (+=)? What do the other heads of the group say?",
+        {".sum(axis=2)": "[:, :, -1]"},
+    ),
+    Mistake(
         "dk and dv are averaged over the group",
         "If a number is used three times, is its gradient the sum of three terms, or their mean?",
         {".sum(axis=2)": ".mean(axis=2)"},

@@ -1,0 +1,3 @@
+# rotate_backward: the gradient is turned forward once more
+def rotate_backward(dy, cache):
+    return rotate(dy, *cache)[0]
