@@ -54,9 +54,10 @@ example = running_example()
 # %% [markdown]
 # ## A mean of means
 #
-# The first machine reports a mean over its N_1 = 5 tokens, and the second a mean over its N_2 = 2. Write g for the
-# gradient of the whole batch, all parameters in one long vector, and g_1 and g_2 for those of the two machines. How far
-# is (g_1 + g_2) / 2 from g, in per cent of the length of g?
+# The first machine reports a mean over its N_first = 5 tokens, and the second a mean over its N_second = 2. Write g for
+# the gradient of the whole batch, all parameters in one long vector, and g_first and g_second for those of the two
+# machines. These are 4.5 and 8.5 long, nearly at a right angle. How far is their plain mean, (g_first + g_second) / 2,
+# from g, in per cent of the length of g?
 
 
 # %%
@@ -81,36 +82,36 @@ def gradient(words, model=model):
     return float(loss), count_tokens(batch.targets), np.concatenate([p.grad.reshape(-1) for p in model.parameters()])
 
 
-L_1, N_1, g_1 = gradient(["stop"])
-L_2, N_2, g_2 = gradient(["t"])
-guess = ...  # how far (g_1 + g_2) / 2 is from g, in per cent
+L_first, N_first, g_first = gradient(["stop"])
+L_second, N_second, g_second = gradient(["t"])
+guess = ...  # how far (g_first + g_second) / 2 is from g, in per cent
 
 # %% [markdown]
-# The loss of the batch is a mean over all its N = N_1 + N_2 tokens, so sort the terms by the machine that has them:
+# The loss of the batch is a mean over all its N = N_first + N_second tokens. Sort the terms by machines:
 #
 #     L = (1/N) Σ_n loss_n
-#       = (1/N) (sum on machine 1 + sum on machine 2)
-#       = (1/N) (N_1 L_1 + N_2 L_2)                  a mean, times its number of terms, is a sum
+#       = (1/N) (sum on the first + sum on the second)
+#       = (1/N) (N_first L_first + N_second L_second)                  a mean, times its number of terms, is a sum
 #
 # Both machines have the same weights, and the derivative of a sum is the sum of the derivatives. So each machine's
-# gradient counts by its share of the tokens.
+# gradient is weighted by its share of the tokens.
 #
 # **Your line.** Write the gradient of the whole batch, from what the machines have computed.
 
 # %%
-g = ...  # your line: from g_1, g_2, N_1 and N_2
+g = ...  # your line: from g_first, g_second, N_first and N_second
 lesson.judge("g", g)
 
 # %% Ours
-together = N_1 / (N_1 + N_2) * g_1 + N_2 / (N_1 + N_2) * g_2
+together = N_first / (N_first + N_second) * g_first + N_second / (N_first + N_second) * g_second
 L, N, alone = gradient(["stop", "t"])
-wrong = 100 * np.linalg.norm((g_1 + g_2) / 2 - alone) / np.linalg.norm(alone)
-lesson.compare("the plain mean of the two gradients is wrong by so many per cent", guess, wrong)
+wrong = 100 * np.linalg.norm((g_first + g_second) / 2 - alone) / np.linalg.norm(alone)
+lesson.compare("error of the plain mean of two, in per cent", guess, wrong)
 lesson.check("weighted by tokens, against one machine with both words", error(together, alone), 1e-13)
 
 # %% [markdown]
-# The plain mean is the gradient of another loss, in which each *machine* counts alike, so that the two tokens of the
-# short word weigh as much as the five of the long one. It is the merge of lesson 22 with the totals left out.
+# The plain mean is the gradient of another loss, which gives each *machine* the same weight, so that the two tokens of
+# the short word weigh as much as the five of the long one. It is the merge of lesson 22 with the totals left out.
 #
 # More machines make it milder, but do not cure it. Give one word of one to four letters to each of 32 machines:
 
@@ -122,11 +123,12 @@ counts = np.array([tokens for _, tokens, _ in found])
 gradients = np.stack([vector for *_, vector in found])
 _, tokens, alone_32 = gradient(words)
 wrong_32 = 100 * np.linalg.norm(gradients.mean(axis=0) - alone_32) / np.linalg.norm(alone_32)
-print(f"32 machines: the plain mean is wrong by {wrong_32:.1f} %")
+print(f"error of the plain mean of 32, in per cent: {wrong_32:.1f}")
 together_32 = (counts / counts.sum()) @ gradients
 lesson.check("weighted by tokens, against one machine with all words", error(together_32, alone_32), 1e-13)
 model.zero_grad()
-in_parts(PlainGradients(model, CrossEntropyLoss()), [batch_of([word]) for word in words], counts, 1.0, False)
+by_library = PlainGradients(model, CrossEntropyLoss())  # forward, loss and backward
+in_parts(by_library, [batch_of([word]) for word in words], counts, weight=1.0, measure=False)
 library = np.concatenate([p.grad.reshape(-1) for p in model.parameters()])
 lesson.check("... and against the library's gradient in parts", error(together_32, library), 1e-13)
 
@@ -137,10 +139,15 @@ lesson.check("... and against the library's gradient in parts", error(together_3
 # called all-reduce. One machine could collect everything and send the sum back, but then it would have to take in 31
 # vectors, one after the other, while the other machines wait.
 #
-# Let the machines stand in a ring instead, and cut each vector into as many pieces as there are machines. A machine
-# sends one piece to its neighbour, which adds it to its own and sends the sum on. A piece that has been everywhere is
-# complete, and goes round once more for everybody to copy. All machines send all the time. How much does each of 32
-# machines send in the end, counted in whole vectors?
+# Let the machines stand in a ring instead, and cut each vector into as many pieces as there are machines. In each step
+# every machine sends one piece to its neighbour, which adds it to its own and sends that sum on in the next step. A
+# piece that has been everywhere is complete, and goes round once more for everybody to copy. Here are three machines
+# with three pieces each. The digits in a cell say whose numbers are added up in it, and an orange one has just come in.
+#
+# ![Three machines in a ring: four steps until each has all three sums](../plots/25_two_machines_ring.png)
+#
+# How much does each of 32 machines send in the end, counted in whole vectors?
+
 
 # %%
 guess_sent = ...  # vectors that each machine sends
@@ -192,7 +199,7 @@ lesson.compare("vectors that each of 32 machines sends", guess_sent, sent / len(
 # them up. At the position that reads «p» and writes «o», row p→o, the first feature has the parts 1.284 and 0.222, and
 # the bias −0.250.
 #
-# **Your line.** Write y, which both machines should have in the end.
+# **Your line.** Write y, as both machines must have it in the end.
 
 # %%
 x, dy = example["decoder.ffn.x"], example["decoder.ffn.dy"]
@@ -215,14 +222,15 @@ lesson.judge("y", y)
 # ## Turn the arrows round
 #
 # On the way forward there were two places where the machines met. At the entrance, x was *copied* to both, and at the
-# exit their parts were *summed*. As matrices, with one block for each machine and I for what passes unchanged, these
-# are
+# exit their parts were *summed*. Write them as matrices on the right, as W stands in y = x W, with one block for each
+# machine and I for what passes unchanged:
 #
-#     copy: one x to two machines        (I)
+#     copy: one x to two machines        (I  I)
+#
+#     sum: two parts to one y            (I)
 #                                        (I)
-#     sum: two parts to one y            (I  I)
 #
-# **Your line.** By its own units, each machine has sent something back to x: back[0] on the first, back[1] on the
+# **Your line.** Through its own units, each machine has sent something back to x: back[0] on the first, back[1] on the
 # second. Write dx, as both should have it.
 
 # %%
@@ -268,9 +276,9 @@ for name, array in names.items():
 # %% [markdown]
 # ## The surprise
 #
-# How could Jonas have found out that his gradients were wrong? Not from the loss, it seems. Here are three models, each
-# trained twice from the same first weights. The first machine gets 16 words of four letters and the second 16 words of
-# one or two. One time their gradients are weighted by tokens, and the other time the plain mean is taken.
+# How could Jonas have found out that his gradients were wrong? Not by watching the loss fall. Here are three models,
+# each trained twice from the same first weights. The first machine gets 16 words of four letters and the second 16
+# words of one or two. One time their gradients are weighted by tokens, and the other time the plain mean is taken.
 
 
 # %%
@@ -282,22 +290,24 @@ def train(weights, seed, steps=150):
     for _ in range(steps):
         lengths = [np.full(16, 4), rng.integers(1, 3, 16)]
         batches = [["".join(rng.choice([*"opst"], length)) for length in each] for each in lengths]
-        (L_1, N_1, g_1), (L_2, N_2, g_2) = (gradient(batch, model) for batch in batches)
-        first, second = weights(N_1, N_2)
-        whole, start = first * g_1 + second * g_2, 0
+        (L_first, N_first, g_first), (L_second, N_second, g_second) = (gradient(batch, model) for batch in batches)
+        first, second = weights(N_first, N_second)
+        whole, start = first * g_first + second * g_second, 0
         for parameter in model.parameters():
             size = parameter.data.size
             parameter.grad = whole[start : start + size].reshape(parameter.data.shape)
             start += size
         adam.step()
-        losses.append((N_1 * L_1 + N_2 * L_2) / (N_1 + N_2))
+        losses.append((N_first * L_first + N_second * L_second) / (N_first + N_second))
     return losses
 
 
 curves = {}
 for seed in range(3):
-    curves["by tokens", seed] = train(lambda N_1, N_2: (N_1 / (N_1 + N_2), N_2 / (N_1 + N_2)), seed)
-    curves["plain mean", seed] = train(lambda N_1, N_2: (0.5, 0.5), seed)
+    curves["by tokens", seed] = train(
+        lambda N_first, N_second: (N_first / (N_first + N_second), N_second / (N_first + N_second)), seed
+    )
+    curves["plain mean", seed] = train(lambda N_first, N_second: (0.5, 0.5), seed)
 last = {name: np.mean(losses[-20:]) for name, losses in curves.items()}
 for seed in range(3):
     print(f"seed {seed}: weighted by tokens {last['by tokens', seed]:.3f}, plain mean {last['plain mean', seed]:.3f}")
@@ -305,10 +315,11 @@ for seed in range(3):
 # %% [markdown]
 # ![The loss of three models, with the right weights and with the plain mean](../plots/25_two_machines_curves.png)
 #
-# You should see six curves that all fall. Each wrong model is a little behind its twin, but the best wrong one ends at
-# 0.624, ahead of a right one with 0.681, so a single run tells nothing. A common factor is harder still to see: if the
-# gradients are added without any division, Adam divides it out again. Such mistakes are found by an equation, that the
-# step of many machines is the step of one, to the last digits.
+# You should see six curves that all fall. Each wrong model ends behind its twin, by 0.035 to 0.157, but who trains once
+# has no twin: the best wrong one ends at 0.624, ahead of a right one with 0.681. So a single curve tells nothing. It
+# would tell nothing either if both added their gradients and nobody divided: plain descent would go twice as far, but
+# Adam divides the factor out again. What finds such mistakes is an equation: up to rounding, the step of many machines
+# is the step of one.
 #
 # > **2012.** Krizhevsky, Sutskever and Hinton spread their network of 60 million weights over two graphics processors
 # > of 3 GB, because one could not hold it. In 2017 the eight processors of the paper shared each batch. In 2019 Shoeybi
@@ -376,13 +387,13 @@ for thread in threads:
 for machine in (0, 1):
     mine = {"y": y_both, "dx": dx, "dW_1": dW_1[machine], "dW_2": dW_2[machine]}
     worst = max(error(mine[name], array) for name, array in on_machine[machine].items())
-    lesson.check(f"machine {machine}, against the library's layer in a thread", worst, 1e-14)
+    lesson.check(f"{('first', 'second')[machine]} machine, against the library's layer in a thread", worst, 1e-14)
 
 # %% [markdown]
 # ### Mistakes, and where they show
 #
-# Each mistake below is made on both machines, and the table has the errors of y and of the gradients, on the first. A
-# dot means below 1e-12.
+# Each mistake below is made on both machines, and the table has the errors of y and of the gradients on the first one.
+# A dot means below 1e-12.
 
 # %%
 LINES = {"y": "parts[0] + parts[1] + b_2", "dy": "dy", "dx": "back[0] + back[1]", "db_2": "dy.sum(axis=0)"}
@@ -418,17 +429,18 @@ for name, values in errors.items():
 
 # %% [markdown]
 # Four of the seven leave the forward pass as it was, so the loss begins at the right value. "dy is summed as well" is
-# the treacherous one. Both machines have computed the same loss, and adding their dy counts it twice: everything inside
-# the network doubles, and what comes in over the residual path does not. It happens by itself if a framework
-# differentiates an all-reduce by another all-reduce.
+# the treacherous one. Both machines have computed the same loss, and adding their dy counts it twice, so everything
+# inside the network doubles. But dy also goes past the network, on the residual path of lesson 11, and that part does
+# not double. It happens by itself if a framework differentiates an all-reduce by another all-reduce.
 #
 # ### Which of the two?
 #
 # Sharing the batch costs one all-reduce for each step, as long as all parameters: 63 million in the base model, 252 MB
-# in float32. Cutting the layers costs a sum at both ends of each pair of matrices, of all tokens with C features. The
-# base model has 12 such pairs in its encoder and 18 in its decoder. For a batch of 25,000 tokens on either side, that
-# is about 60 sums of 51 MB, 3.1 GB in a step, and each of them keeps its layer waiting. So one shares the batch if the
-# model fits, and cuts layers between processors that sit side by side.
+# in float32. Cutting the layers costs two for each pair of matrices, one forward and one backward, of C numbers for
+# every token. The base model has 12 such pairs in its encoder and 18 in its decoder. With 25,000 tokens in the source
+# and 25,000 in the target, each of these 60 sums has 25,000 · 512 numbers, or 51 MB. Together that is 3.1 GB in a step,
+# and each of them keeps its layer waiting. So one shares the batch if the model fits, and cuts layers between
+# processors that sit side by side.
 #
 # ## Exercise
 #
@@ -454,7 +466,8 @@ for name, values in errors.items():
 #
 # ### Do you remember?
 #
-# 1. The total of what the mean was taken over, at a common scale. A mean of means is right if each counts by its total.
+# 1. The total of what the mean was taken over, at a common scale. A mean of means is right if each is weighted by its
+#    total.
 # 2. They are added. x reaches the loss in two ways, and the chain rule adds up all of them.
 # 3. Nothing but the effect of ε. Adam divides by the root of the mean square of the same gradients, and the factor
 #    cancels.
@@ -495,7 +508,8 @@ def arrow(start, end, color):
 
 for machine, low in ((0, 1.85), (1, 0.35)):
     axes.add_patch(plt.Rectangle((1.35, low - 0.15), 4.5, 1.3, fill=False, edgecolor=GREY, linestyle=":"))
-    axes.text(3.6, low + 1.02, f"machine {machine}: units {4 * machine} to {4 * machine + 3}", ha="center", va="center")
+    name = f"{('first', 'second')[machine]} machine: units {4 * machine} to {4 * machine + 3}"
+    axes.text(3.6, low + 1.02, name, ha="center", va="center")
     box(1.45, low, 1.25, 0.8, "columns of W_1\n(6, 4)", BLUE, 0.2)
     box(3.0, low + 0.1, 1.2, 0.6, "r = max(0, a)\n(5, 4)", GREY, 0.1)
     box(4.55, low, 1.1, 0.8, "rows of W_2\n(4, 6)", BLUE, 0.2)
@@ -515,6 +529,26 @@ axes.text(0.1, 0.95, "sum: dx", color=ORANGE)
 axes.text(6.4, 2.2, "sum, + b_2", color=BLUE)
 axes.text(6.4, 0.95, "copy: dy", color=ORANGE)
 lesson.save(figure)
+
+figure, axes = canvas(7.6, 1.75)
+inside = [[{machine} for _ in range(3)] for machine in (1, 2, 3)]  # whose numbers are in each piece
+for step in range(5):
+    arrived = set()
+    for machine in range(3 if step else 0):
+        neighbour, piece = (machine + 1) % 3, (machine - step + 1) % 3
+        inside[neighbour][piece] = inside[neighbour][piece] | inside[machine][piece]
+        arrived.add((neighbour, piece))
+    left = 0.75 + 1.4 * step
+    axes.text(left + 0.6, 1.55, f"after step {step}" if step else "before", ha="center", va="center")
+    for machine in range(3):
+        for piece in range(3):
+            whose, color = inside[machine][piece], ORANGE if (machine, piece) in arrived else BLUE
+            place, face = (left + 0.4 * piece, 0.95 - 0.4 * machine), mix(color, 0.15 * len(whose))
+            axes.add_patch(plt.Rectangle(place, 0.4, 0.4, facecolor=face, edgecolor="white"))
+            axes.text(place[0] + 0.2, place[1] + 0.2, "".join(map(str, sorted(whose))), ha="center", va="center")
+for machine, name in enumerate(("first", "second", "third")):
+    axes.text(0.65, 1.15 - 0.4 * machine, name, ha="right", va="center")
+lesson.save(figure, "ring")
 
 figure, axis = plt.subplots(figsize=(6.4, 3))
 for (name, seed), losses in curves.items():
