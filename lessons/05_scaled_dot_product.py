@@ -10,7 +10,7 @@
 #
 # ## A row that needs another row
 #
-# Our tiny model reads "stop" and writes "pots". Let us pause it halfway, when the encoder has read the source and left
+# Our tiny model reads "stop" and writes "pots"; let us pause it halfway, when the encoder has read the source and left
 # the memory M, one row of C = 6 numbers for each of the S = 4 letters «s», «t», «o» and «p». The decoder has written
 # «p», and the position that has just read this «p» must now write «o». We call it row p→o; counted from 0, it is row 1.
 #
@@ -44,7 +44,7 @@ example = running_example()
 # ## A dictionary that always answers
 #
 # A dictionary in Python works like that: you bring a query, and it returns the value whose key is equal. For our
-# purpose it has two faults. If no key is equal, it returns nothing, and it has no derivative, because a query that
+# purpose it has two faults: if no key is equal, it returns nothing, and it has no derivative, because a query that
 # moves a little gets the same answer or a quite different one.
 #
 # **Attention is a dictionary that always answers: it compares the query with all keys, and returns a weighted mean of

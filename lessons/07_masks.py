@@ -17,12 +17,12 @@
 #     reads      bos     p       o       t       s
 #     writes     p       o       t       s       eos
 #
-# Row 1, which reads «p» and must write «o», is row p→o. And the «o» is right there, because row 2 reads it. In
+# Row 1, which reads «p» and must write «o», is row p→o, and the «o» is right there, because row 2 reads it. In
 # self-attention, queries, keys and values all come from the same rows, and every row can look at every other. So row
 # p→o need not learn how to reverse a word: it can copy what the next row reads, and the loss will be perfect.
 #
-# Then you use the model, which now writes one letter at a time. The next row does not exist yet, and the model is lost.
-# It practised with the answer sheet on the table.
+# Then you use the model, which now writes one letter at a time. The next row does not exist yet, and the model, which
+# practised with the answer sheet on the table, is lost.
 #
 # So row t may look at rows 0 to t only, and sees in training what it will see in use. The array that says who may look
 # where is called a *mask*. How do you build one, and how would you notice that it leaks? The second question is the
@@ -66,7 +66,7 @@ example = running_example()
 #     score        0.822     −0.031    1.175     −0.610    1.106
 #     exp          2.274     0.970     3.237     0.543     3.021        sum 10.045
 #
-# Only bos and «p» are allowed. Training never used the other three scores, and by chance the highest is that of «o»,
+# Only bos and «p» are allowed; training never used the other three scores, and by chance the highest is that of «o»,
 # the answer itself. A plain softmax gives it 3.237/10.045 = 0.322.
 #
 # **Your lines.** Write the mask as an array of booleans, True where row t may look at row j. Then write the weights of
@@ -116,7 +116,7 @@ lesson.save(figure, "numbers")
 #
 # ![Weights without a mask, masked scores, weights with the mask](../plots/07_masks_numbers.png)
 #
-# The row's look at its own answer is framed. Everything above the stairs is exactly 0 with the mask.
+# The row's look at its own answer is framed, and everything above the stairs is exactly 0 with the mask.
 #
 # [In the explorer: open the mask, so that row p→o may look at the «o». Which weight does bos keep?
 # Guess first.](../minitransformer/explorer/page/index.html#embed=decoder.self.p[1,1,0]&turn=decoder.self.allowed[1,2])
@@ -146,7 +146,7 @@ lesson.save(figure, "numbers")
 # zeros in p *are* the mask. In row p→o, dp of «o» is 0.149, so the loss has an opinion about that look, but its ds is
 # 0, and nobody hears it.
 #
-# One case is left, the *empty row*, which may look at nothing. Its sum is 0, and 0/0 is NaN. Usually the loss ignores
+# One case is left, the *empty row*, which may look at nothing: its sum is 0, and 0/0 is NaN. Usually the loss ignores
 # such a row, and the gradient of its answer is 0, but dv_j = Σ_t p_tj do_t adds up all rows, and NaN · 0 is NaN. So we
 # define that an empty row has weights 0 and the answer o = 0; then the formula gives ds = 0.
 
@@ -363,8 +363,8 @@ lesson.save(figure)
 # about 1.5 times the one before. It explains 97 % of the variance of ln share, and the row's own letter most of the
 # rest. One real number is plenty of room for a leak.
 #
-# No gradient check could have found it, because all gradients are right, of a model that cheats. And on real text
-# nobody knows the best loss. The leak test says 7 tokens too far, before the first step.
+# No gradient check could have found it, because all gradients are right, of a model that cheats, and on real text
+# nobody knows the best loss. But the leak test says 7 tokens too far, before the first step.
 
 # %% [markdown]
 # ## Going deeper

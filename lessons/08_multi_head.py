@@ -27,7 +27,7 @@
 # Head 0 reverses the word. And head 1? In the first three rows it looks mostly at the last two letters, and in the
 # others it cannot decide; on average over all words of four letters, its first four rows spend 0.78 of their weight on
 # the last two letters. We have no word for what that is good for. But switch head 1 off, and of the 340 words of one to
-# four letters the model reverses 139 instead of 332. Without head 0 it reverses 4.
+# four letters the model reverses 139 instead of 332; without head 0 it reverses 4.
 
 # %% Imports
 import itertools
@@ -159,8 +159,8 @@ lesson.compare("parameters with 8 heads over those with 1", guess_factor, parame
 #     W_q and W_o       T C² each                       W_k and W_v       S C² each
 #     s of all heads    H · T S D = T S C               o of all heads    H · T S D = T S C
 #
-# Again there is no H, because more heads are thinner heads. Only the number of attention weights grows: there are H T S
-# of them, to compute and to remember.
+# Again there is no H, because more heads are thinner heads, and only the number of attention weights grows: there are H
+# T S of them, to compute and to remember.
 #
 # > **2019.** Voita, Talbot, Moiseev, Sennrich and Titov cut 38 of the 48 heads off a translator's encoder, and lost no
 # > more than 0.15 BLEU. Those that stayed had a job with a name: to look at the neighbour, at the verb's object, or at
@@ -169,7 +169,7 @@ lesson.compare("parameters with 8 heads over those with 1", guess_factor, parame
 # ## Backward: every number goes home
 #
 # Split and merge only move numbers around, so each gradient goes back to the place where its number came from. The
-# backward pass of merge is split, and that of split is merge. In between, each head does what lesson 06 says.
+# backward pass of merge is split, and that of split is merge; in between, each head does what lesson 06 says.
 #
 #     do = split(dy W_oᵀ)
 #     dx = merge(dq) W_qᵀ
@@ -331,7 +331,7 @@ lesson.compare("tests that notice the bare reshapes", guess_tests, sum(value > 1
 # %% [markdown]
 # ![Two heads by hand, and which letter reaches which output](../plots/08_multi_head_tests.png)
 #
-# Above are the weights of the two heads made by hand. Below is the self-attention of our model's encoder: how far the
+# Above are the weights of the two heads made by hand; below is the self-attention of our model's encoder: how far the
 # output of each row moves when we move the letter of each column. You should see a line below the diagonal, a line that
 # runs the other way, a full square, and two squares of 2 × 2 with exact zeros elsewhere. If the last picture is full,
 # your wrong split still has its transpose; if the third has zeros, your right split has none.
@@ -347,7 +347,7 @@ lesson.compare("tests that notice the bare reshapes", guess_tests, sum(value > 1
 # permutation test notices.
 #
 # If only one of the two is a bare reshape, pieces land on other letters, and the leak test notices. But a colleague who
-# forgets one transpose may well forget both. So keep all three tests, since each is blind to something that another one
+# forgets one transpose may well forget both, so keep all three tests, since each is blind to something that another one
 # sees.
 
 # %% [markdown]

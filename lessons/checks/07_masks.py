@@ -121,7 +121,7 @@ def noise(lesson, run):
     lesson.quote("its loss is about 10 nats", run.caught, within=0.25, full_only=True)
     lesson.quote("ends at 0.348", final["multiplied after"], within=0.05, full_only=True)
     assert run.leaks == {"honest": 0, "one too many": 1, "multiplied after": 7}
-    lesson.quote("The leak test says 7 tokens too far", run.leaks["multiplied after"])
+    lesson.quote("the leak test says 7 tokens too far", run.leaks["multiplied after"])
     library = GPT(gpt_config(LETTERS + 1, num_layers=2, d_model=WIDTH, num_heads=1, d_ff=8, dropout=0.0, max_len=8))
     lesson.check("the library's GPT sees too far by", run.leak_test(run.reach_of(library, run.fresh.ids[:10])), 0)
     lesson.claim(

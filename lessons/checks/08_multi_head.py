@@ -81,7 +81,7 @@ def quote_the_heads(lesson, run):
     lesson.quote("its first four rows spend 0.78 of their weight", weights[:, :4, 2:].sum(-1).mean())
     both, alone_0, alone_1 = run.right.values()
     lesson.quote(
-        "of the 340 words of one to four letters the model reverses 139 instead of 332. Without head 0 it reverses 4",
+        "of the 340 words of one to four letters the model reverses 139 instead of 332; without head 0 it reverses 4",
         *(340, alone_0, both, 0, alone_1),
     )
     lesson.quote("it makes the difference between 139 and 332 words", alone_0, both)
