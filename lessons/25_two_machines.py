@@ -276,7 +276,7 @@ for name, array in names.items():
 # %% [markdown]
 # ## The surprise
 #
-# How could Jonas have found out that his gradients were wrong? Not by watching the loss fall. Here are three models,
+# How could Jonas have found out that his gradients were wrong? Not from a loss that falls. Here are three models,
 # each trained twice from the same first weights. The first machine gets 16 words of four letters and the second 16
 # words of one or two. One time their gradients are weighted by tokens, and the other time the plain mean is taken.
 
