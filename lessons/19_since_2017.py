@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Lesson 19: What changed since 2017?
 #
-# [![The Transformer, today's exchanges lit](../plots/19_since_2017_map.png)](../plots/00_reverse_whole.png)
+# [![The Transformer, today's changes lit](../plots/19_since_2017_map.png)](../plots/00_reverse_whole.png)
 #
-# **A decoder of today has exchanged six parts of the paper's block. What is each exchange worth?**
+# **A decoder of today has changed six parts of the paper's block. Does one of them bring most of the gain?**
 #
 # 11 min, with a pencil 30, going deeper 6 · runs in 60 s (fast: 15 s) · needs 01, 06, 08, 09, 10, 11, 16 · difficulty 3
 # of 5 · paper: Su et al. 2021, section 3
@@ -13,7 +13,7 @@
 # A student who has just finished lesson 12 opens a model that people use, Llama 3.2 1B, with the paper beside it, and
 # hardly a line fits. No positions are added to the embeddings, the norms stand in another place, and the feed-forward
 # network has three matrices. W_q has 2,048 columns where W_k has only 512, because 32 heads of queries share 8 heads of
-# keys. She counts six exchanges:
+# keys. She counts six changes:
 #
 #     part              in 2017                     today
 #     place of norms    after the sum               before the sub-layer (lesson 11)
@@ -23,7 +23,7 @@
 #     biases            in most linear layers       none
 #     keys, values      as many heads as queries    fewer heads, each shared by a group
 #
-# Each of them has a paper that reports a gain. Do all of them matter, or does one of them do most of the work?
+# Each of them has a paper that reports a gain. Do all of them matter?
 
 # %% Imports
 from functools import partial
@@ -51,15 +51,15 @@ example = running_example()
 #
 # 1. (09) PE_(t+j) is a rotation of PE_t. What must a head learn before it can use this to look j tokens ahead?
 # 2. (06) The bias of the keys never learns anything. Why?
-# 3. (11) One path from the loss to the embeddings passes no norm. In which of the two blocks is there such a path?
+# 3. (11) In which does a path from the loss to the embeddings meet no norm, in post-norm or in pre-norm?
 #
 # (The answers are at the end.)
 
 # %% [markdown]
 # ## Guess first
 #
-# At the end we train small decoders with the paper's block, with RoPE as its only exchange, and with all six. All six
-# together lower the loss by a certain amount. How much of it does RoPE alone bring? Write your guess into the cell.
+# At the end we train small decoders with the paper's block, with RoPE as its only change, and with all six. All six
+# together lower the loss by a certain amount. How much of it does RoPE alone bring?
 
 # %%
 guess = ...  # per cent of the whole gain that RoPE brings alone
@@ -69,10 +69,10 @@ guess = ...  # per cent of the whole gain that RoPE brings alone
 #
 # The paper adds PE_t to the embedding, so a score contains products of letters with letters, of letters with positions,
 # and of positions with positions. A head that wants "the token before me" has to learn that from the mixture. Su and
-# his colleagues asked for a score that *cannot* see anything but the distance.
+# his colleagues asked for a score that *cannot* see anything of the positions but their distance.
 #
 # Take two features of a query as a point in the plane, and turn it about the origin by the angle ω for each position.
-# At position t it has turned by tω. As a matrix:
+# At position t it has turned by tω. As a matrix, with the two features as a column:
 #
 #     R_t = [ cos tω   −sin tω ]
 #           [ sin tω    cos tω ]
@@ -89,14 +89,14 @@ guess = ...  # per cent of the whole gain that RoPE brings alone
 #     R_tᵀ R_j = R_(−t) R_j = R_(j−t)
 #     (R_t q)·(R_j k) = qᵀ R_(j−t) k                     t and j are gone, and j − t is left
 #
-# **Turn the query by its own position and the key by its own, and the score sees nothing but the distance.** It holds
-# from the first step of training. Values are not turned: what is handed over should not depend on where it was found.
+# **Turn the query by its own position and the key by its own, and of the two positions the score sees nothing but their
+# distance.** It holds from the first step of training. Values are not turned: what is handed over should not depend on
+# where it was found.
 
 # %% [markdown]
 # A head of D features has D/2 such pairs, and pair i has its own angle, the ω_i of lesson 09 (with D instead of C). The
-# running example has D = 3, so one pair turns and the last feature stays; GPT-NeoX, too, turns only a part of a head.
-# From its decoder's self-attention, head 0, we take the query of the position that reads «o» and writes «t», row o→t
-# for short, and the key of the «p» before it.
+# running example has D = 3, so one pair turns and the last feature stays. From its decoder's self-attention, head 0, we
+# take the query of the position that reads «o» and writes «t», row o→t for short, and the key of the «p» before it.
 
 # %%
 x = example["decoder.self.x"]
@@ -111,6 +111,7 @@ def turn(x, angles):
 
 
 query, key = q[2, :2], k[1, :2]  # of row o→t, at position 2, and of «p», at position 1
+print("query:", query.round(3), "  key:", key.round(3))
 
 
 def product(t, j):
@@ -125,8 +126,8 @@ for places in ((2, 1), (12, 11), (1002, 1001), (2, 5)):
 # ![One query and one key, turned to their positions](../plots/19_since_2017.png)
 #
 # The product is 3.296 at positions 2 and 1, at 12 and 11, and at 1,002 and 1,001. Both arrows have gone round many
-# times by then, but the angle between them is the same. At positions 2 and 5 it is another. You should see the same
-# number three times; if the third differs, query and key were turned in opposite directions.
+# times by then, but the angle between them is the same. At positions 2 and 5 it is another. If the first three products
+# of the output differ, query and key were turned in opposite directions.
 #
 # > **2021.** Jianlin Su wrote about turning queries and keys on his blog, in Chinese, before his paper with colleagues,
 # > *RoFormer*, appeared. EleutherAI, a group of volunteers, tried it, liked it, and built it into GPT-J in the same
@@ -134,8 +135,8 @@ for places in ((2, 1), (12, 11), (1002, 1001), (2, 5)):
 #
 # ## Turning back
 #
-# The gradient arrives at the turned query, and we need it at the query itself. For a score it is the turned key, apart
-# from the factor 1/√D.
+# The gradient of a score arrives at the turned query, where it is the turned key, apart from the factor 1/√D. We need
+# it at the query itself.
 #
 # **Your line.** The turned key is `arrived`, two numbers, and the query was turned by an angle with the cosine `cos`
 # and the sine `sin`. What is the gradient of the product with respect to the query before it was turned?
@@ -169,16 +170,20 @@ print("dquery:", ours, "  R_(−1) k:", turn(key[None], np.array([[-1.0]]))[0])
 #
 #     gate  = x W_gate                                   (N, F)
 #     value = x W_value                                  (N, F)
-#     r     = silu(gate) ∘ value                         silu(a) = a / (1 + exp(−a))
+#     r     = silu(gate) ∘ value                         silu(a) = a sigmoid(a)
 #     y     = r W_down
 #
-# Backward, each factor of a product gets the gradient times the other one: dvalue = dr ∘ silu(gate) and dgate = dr ∘
-# value ∘ silu'(gate). With F cut to two thirds, three matrices have as many weights as two had. Shazeer offers no
-# explanation of its success, and attributes it to "divine benevolence".
+# Backward, each factor of a product gets the gradient times the other one:
+#
+#     dvalue = dr ∘ silu(gate)
+#     dgate  = dr ∘ value ∘ silu'(gate)
+#     silu'(a) = sigmoid(a) + a sigmoid(a) (1 − sigmoid(a))   the product rule
+#
+# With F cut to two thirds, three matrices have as many weights as two had. Shazeer offers no explanation of its
+# success, and attributes it to "divine benevolence".
 #
 # **Grouped keys** (Ainslie et al. 2023). H heads of queries share G heads of keys and values, so each of these serves
-# H/G heads. Forward copies it to its group, and the gradients of a number that is used several times add up (lesson
-# 04).
+# H/G heads. The forward pass copies each shared head to its group, and the gradients of copies add up (lesson 04).
 #
 #     k of head h  = shared k of group h // (H/G)        forward: a copy for each head of the group
 #     dk of group  = Σ dk of its heads                   backward: the sum over the group
@@ -213,7 +218,8 @@ def merge(x):
 
 
 def sum_groups(dk, group):
-    return dk.reshape(dk.shape[0], -1, group, *dk.shape[2:]).sum(axis=2)  # (B, H, S, D) -> (B, G, S, D)
+    # heads that follow each other are a group: (B, H, S, D) -> (B, G, H / G, S, D) -> (B, G, S, D)
+    return dk.reshape(dk.shape[0], -1, group, *dk.shape[2:]).sum(axis=2)
 
 
 def block(x, weights, D, angles):
@@ -247,8 +253,8 @@ def block_backward(dy, cache, weights, D, angles):
 
 
 # %% [markdown]
-# We give it random weights, with H = 4, G = 2 and D = 6, and hold it to the library's block and to the complex step of
-# lesson 01, in all 9 weights and in x.
+# With random weights, H = 4, G = 2 and D = 6, we hold it to the library's block and to the complex step of lesson 01,
+# in all 9 weights and in x.
 
 # %%
 rng = np.random.default_rng(19)
@@ -281,12 +287,12 @@ true = [complex_step(partial(loss, i), weights[i]) for i in range(9)]
 lesson.check("all nine weights, against the complex step", max(map(error, dweights, true)), 1e-13)
 
 # %% [markdown]
-# ## What is it worth?
+# ## What is RoPE worth?
 #
 # Four blocks, in decoders of two layers and 32 features that learn to continue the source of Python's standard library,
-# character by character. Each is trained with three seeds, and the models of one seed read the same windows of text. So
-# we compare seed by seed, and take the mean of the three differences with its 95 % interval. Each block has its own
-# learning rate, the best of four on another seed.
+# character by character: 240 steps of Adam, each with 8 windows of 64 characters. The models of one seed read the same
+# windows, so we compare seed by seed, and take the mean of the three differences with its 95 % interval. Each block has
+# its own learning rate, the best of four on another seed.
 
 # %%
 RATES = {"2017": 0.008, "RoPE": 0.016, "modern": 0.016, "modern, sinusoids": 0.016}
@@ -301,27 +307,28 @@ def interval(values):
 
 
 print(f"2017: {np.mean(losses['2017']):.3f} nats for each character")
-for name, values in differences.items():
+apart = differences["RoPE"] - differences["modern"]
+for name, values in (*differences.items(), ("RoPE − modern", apart)):
     print("{:18} {:+.3f} ± {:.3f}".format(name, *interval(values)))
 share = 100 * differences["RoPE"].mean() / differences["modern"].mean()
 lesson.compare("per cent of the whole gain that RoPE brings alone", guess, share)
 
 # %% [markdown]
-# ![What the exchanges are worth, with three seeds](../plots/19_since_2017_worth.png)
+# ![What the changes are worth, with three seeds](../plots/19_since_2017_worth.png)
 #
 # ## The surprise
 #
-# RoPE is the only exchange of its row, and it lowers the loss by 0.189 ± 0.043 nats. All six together lower it by
-# 0.180 ± 0.023. Within what three seeds can tell, the whole gain is RoPE's. The other five, without it, bring
-# 0.052 ± 0.014, and even that does not come on top: gains do not add up when two parts help with the same thing.
+# RoPE alone lowers the loss by 0.189 ± 0.043 nats, and all six changes together by 0.180 ± 0.023. Seed by seed, they
+# differ by 0.009 ± 0.061, so three seeds cannot tell RoPE alone from all six. The other five, without it, bring 0.052 ±
+# 0.014, and even that does not come on top: gains do not add up when two parts help with the same thing. In the
+# library's own experiment (docs/since-2017.md), with three layers and five seeds, RoPE is worth 0.216 ± 0.025 nats, and
+# all six together 0.205 ± 0.053.
 #
-# Three seeds are few. The library's own experiment (docs/since-2017.md) has three layers, more steps and five seeds,
-# and there RoPE is worth 0.216 ± 0.025 nats, and all six together 0.205 ± 0.053.
-#
-# So were five papers wrong? No, but their parts are for other things than the loss of a small model. With twelve
-# layers, the paper's block does not begin to learn in the steps that it gets there, and with pre-norm it does. Grouped
-# keys are there for memory, RMSNorm and the lack of biases for speed and simplicity. When a paper reports a gain, ask
-# at which size it was measured, with how many seeds, and what else was exchanged that day.
+# So were five papers wrong? No: most of the five are for other things than the loss of a small model (and this lesson
+# does not tell them apart). SwiGLU is for the loss, and brings 0.020 nats in that experiment. With twelve layers, the
+# paper's block does not begin to learn in its 240 steps, and with pre-norm it does. Grouped keys are there for memory,
+# RMSNorm and the lack of biases for speed and simplicity. When a paper reports a gain, ask at which size it was
+# measured, with how many seeds, and what else was changed that day.
 
 # %% [markdown]
 # ## Going deeper
@@ -405,8 +412,8 @@ lesson.check("a bias of the keys changes the differences in a row", np.ptp(with_
 #
 # ### Do you remember?
 #
-# 1. W_q has to become turn(j), up to what W_k does, and it has to do so for a part of the features that the letters
-#    leave alone. It is one matrix for all t, but it must be learnt.
+# 1. The product W_q W_kᵀ has to become this rotation, in features that hold positions and no letters. It is one matrix
+#    for all t, but it must be learnt.
 # 2. It adds q_t·b to all scores of a row, and a softmax does not change if all scores grow alike. So its gradient is 0.
 # 3. In pre-norm: there the norm stands on the branch, and the sum passes it by. In post-norm each sum is normalized, so
 #    every path goes through all norms.
@@ -426,7 +433,8 @@ lesson.check("a bias of the keys changes the differences in a row", np.ptp(with_
 #
 # The exercise. First: (x_0 + i x_1) · exp(iωt), where i is the imaginary unit; backward multiplies by exp(−iωt), the
 # conjugate. Second: the angle 0, where both arrows point the same way. The query points at 0.795 radians and the key at
-# 2.859, so the key has to turn by −2.064 more than the query: j − t = −2.064, a little more than two positions back.
+# 2.859 (from their printed features), so the key has to turn by −2.064 more than the query: j − t = −2.064, a little
+# more than two positions back.
 
 # %%
 # the pictures of this lesson
@@ -460,7 +468,7 @@ for row, (name, values) in enumerate(differences.items()):
     axis.plot(values, np.full(len(values), row - 0.12), "o", color=ORANGE, markersize=4)
 axis.set_yticks(range(len(texts)), [texts[name] for name in differences])
 axis.invert_yaxis()
-axis.set(xlabel="difference in nats per character from the paper's block", ylabel="exchanged")
+axis.set(xlabel="difference in nats per character from the paper's block", ylabel="changed")
 axis.set(title="Bars: means. Lines: 95 % intervals. Points: seeds.")
 lesson.save(figure, "worth")
 lesson.finish(globals())

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from minitransformer.experiments import since_2017
 from minitransformer.functional import rotary_tables, rotate, rotate_backward, swiglu
 
 DOCS = Path(__file__).parents[2] / "docs" / "since-2017.md"
@@ -108,18 +109,28 @@ def quote_worth(lesson, run):
     found = {name: run.interval(values) for name, values in run.differences.items()}
     (rope, rope_half), (modern, modern_half), (rest, rest_half) = found.values()
     for sentence, mean in (
-        ("it lowers the loss by 0.189", -rope),
-        ("All six together lower it by 0.180", -modern),
+        ("RoPE alone lowers the loss by 0.189", -rope),
+        ("and all six changes together by 0.180", -modern),
         ("without it, bring 0.052", -rest),
     ):
         lesson.quote(sentence, mean, within=0.3, full_only=True)
     for sentence, half in (("± 0.043", rope_half), ("± 0.023", modern_half)):
         lesson.quote(sentence, half, within=1.5, full_only=True)
     lesson.quote("± 0.014", rest_half, within=2.0, full_only=True)
+    lesson.quote(
+        "240 steps of Adam, each with 8 windows of 64 characters",
+        *(run.count, since_2017.BATCH, since_2017.LENGTH),
+        full_only=True,
+    )
+    lesson.quote("does not begin to learn in its 240 steps", since_2017.STEPS[12])
+    apart, apart_half = run.interval(run.apart)
+    lesson.quote("they differ by 0.009 ±", abs(apart), within=8.0, full_only=True)
+    lesson.quote("0.009 ± 0.061", abs(apart), apart_half, within=8.0, full_only=True)
     if lesson.fast:
         return
     lesson.check("RoPE alone, nats", rope, -0.1)
     lesson.check("all six, nats", modern, -0.1)
+    lesson.check("RoPE alone against all six, in halves of the interval", abs(apart) / apart_half, 1.0)
     lesson.check("RoPE alone against all six, nats apart", abs(rope - modern), 0.08)
     lesson.check("the other five, as a share of all six", rest / modern, 0.6)
     lesson.check("the gains add up to more than all six bring", (rope + rest) / modern, at_least=1.05)
@@ -132,12 +143,11 @@ def quote_docs(lesson):
     text = DOCS.read_text("utf-8")
     table = text.partition("<!-- table: since-2017 -->")[2].partition("<!-- end -->")[0]
     rows = {}
-    for name in ("RoPE", "modern"):
+    for name in ("RoPE", "modern", "SwiGLU"):
         (row,) = re.findall(rf"^\| {name} \| [\d.]+ \| -([\d.]+) ± ([\d.]+) \|", table, re.MULTILINE)
         rows[name] = [float(number) for number in row]
-    lesson.quote(
-        "there RoPE is worth 0.216 ± 0.025 nats, and all six together 0.205 ± 0.053", *rows["RoPE"], *rows["modern"]
-    )
+    lesson.quote("RoPE is worth 0.216 ± 0.025 nats, and all six together 0.205 ± 0.053", *rows["RoPE"], *rows["modern"])
+    lesson.quote("brings 0.020 nats in that experiment", rows["SwiGLU"][0])
 
 
 def claims(lesson, run):
@@ -148,7 +158,7 @@ def claims(lesson, run):
     lesson.claim(
         "the parts of a modern block each improve the model, and their gains add up",
         "wrong at this size",
-        f"in a decoder of two layers RoPE alone changes the loss by {rope:+.2f} nats, all six exchanges together by "
+        f"in a decoder of two layers RoPE alone changes the loss by {rope:+.2f} nats, all six changes together by "
         f"{modern:+.2f}",
         said="lists of what is new in today's decoders",
     )
