@@ -319,17 +319,17 @@ lesson.save(figure)
 # %% [markdown]
 # ![One step and its limit; the sharpness of two runs, and their losses](../plots/24_sharpness.png)
 #
-# From the same weights, both runs grow sharper until they meet their own limit, which is 50 with lr = 0.04 and 25 with
-# lr = 0.08. They overshoot it, to 73 and 46, because a jump needs many steps to grow, as in your first guess. Then they
-# fall back and hover near it: in the last third of the steps the sharpness stays between 49 and 51, and between 23 and
-# 25. (It is measured halfway between two steps, since at the edge the weights jump to and fro between two walls. After
-# 400 steps of the slow run these have 55 and 46.)
+# From the same weights, both runs grow sharper until they meet their own limit, 50 with lr = 0.04 and 25 with lr =
+# 0.08. They overshoot it, to more than 70 and 45, because a jump needs many steps to grow, as in your first guess. Then
+# they fall back and hover near it: in the last third of the steps the sharpness stays between 49 and 51, and between 23
+# and 25. (It is measured halfway between two steps, since at the edge the weights jump to and fro between two walls,
+# with a sharpness of 55 and 46 after 400 steps of the slow run.)
 #
 # Up to the limit the loss falls in every step. Beyond it, it should explode, and for a moment it does: it rises in 83
 # steps of the slow run and in 115 of the other. But the jumps carry θ out of the sharp place into a flatter one, where
 # descent goes on, down to 0.72 and 0.64. **The sharpness limits your rate to 2/λ, but training raises the sharpness to
 # 2/lr, so in the end your rate limits the sharpness.** (That holds with the whole batch, while there is much to learn.
-# Why training sharpens a loss at all, nobody fully understands.)
+# Why training sharpens at all, nobody fully understands.)
 
 # %% [markdown]
 # > **2021.** Jeremy Cohen, Simran Kaur, Yuanzhi Li, Zico Kolter and Ameet Talwalkar trained many networks with the

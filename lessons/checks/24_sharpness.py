@@ -108,15 +108,18 @@ def quote_runs(lesson, run):
     for each, at in ((slow, -1), (quick, -1), (quick, run.AT[0] // run.EVERY)):
         lesson.check("a sharpness, against power iteration's", abs(by_power(run, each, at) / each.sharp[at] - 1), 0.005)
     lesson.quote("50 with lr = 0.04 and 25 with lr = 0.08", 2 / 0.04, 0.04, 2 / 0.08, 0.08)
-    lesson.quote("They overshoot it, to 73 and 46", slow.sharp.max(), quick.sharp.max(), within=0.1, full_only=True)
+    if not lesson.fast:
+        lesson.quote("They overshoot it, to more than 70 and 45", 70, 45)
+        lesson.check("the slow run overshoots", slow.sharp.max(), at_least=70)
+        lesson.check("the quick run overshoots", quick.sharp.max(), at_least=45)
     third = [each.sharp[-run.STEPS // 80 :] for each in (slow, quick)]
     lesson.quote("the sharpness stays between 49 and 51, and between 23 and 25",
                  *(end for each in third for end in (each.min(), each.max())), within=0.04, full_only=True)  # fmt: skip
     if not lesson.fast:
         theta = slow.visited[400 // run.EVERY]
         other = theta - slow.lr * run.gradient(theta, **run.setup)[1]
-        lesson.quote("400 steps of the slow run these have 55 and 46",
-                     400, sharpness_at(run, theta), sharpness_at(run, other), within=0.1)  # fmt: skip
+        walls = sharpness_at(run, theta), sharpness_at(run, other)
+        lesson.quote("with a sharpness of 55 and 46 after 400 steps of the slow run", *walls, 400, within=0.1)
     rises = [int((np.diff(each.losses) > 0).sum()) for each in (slow, quick)]
     lesson.quote("it rises in 83 steps of the slow run and in 115 of the other", *rises, within=0.4, full_only=True)
     lesson.quote("down to 0.72 and 0.64", slow.losses[-1], quick.losses[-1], within=0.06, full_only=True)
