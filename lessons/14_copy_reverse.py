@@ -378,11 +378,6 @@ sharp = np.exp(20 * (PE @ PE.T - 16))  # 16, the number of pairs, is the score a
 lesson.check("smallest weight on the right place", (np.diag(sharp) / sharp.sum(axis=1)).min(), at_least=0.99)
 
 # %% [markdown]
-# ### In the wild
-#
-# PyTorch's `CrossEntropyLoss` leaves out the targets equal to `ignore_index`, whose default, −100, is the id of no
-# token: unless you set it, padding counts. More finds: docs/in-the-wild.md.
-#
 # ## Exercise
 #
 # 1. Twenty minutes. Make a third task, `abcd -> bcda`: a subclass of `minitransformer.data.tasks.Copy` with its own

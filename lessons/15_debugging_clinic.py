@@ -414,12 +414,6 @@ print(f"first loss, mean of 12 seeds: {tied:.2f} with the shared matrix, {untied
 # written and that of the token wanted. So their sizes sum to at most twice the number of wrong places. Half of this
 # sum, divided by N, is the histogram distance, so the distance is at most the share of wrong places.
 #
-# ### In the wild
-#
-# For this library's museum of bugs we read six published NumPy Transformers with backward passes by hand. In one of the
-# six all gradients were right, and one of the wrong ones passes all of its own 98 tests. More finds:
-# docs/in-the-wild.md.
-#
 # ## Exercise
 #
 # 1. *The eleventh patient*, 20 minutes. In a checkout, `from tests.museum.exhibits import EXHIBITS`, and choose one by

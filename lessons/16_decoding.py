@@ -410,11 +410,6 @@ for options in ({"temperature": 0.5}, {"top_k": 2}, {"top_p": 0.8}, {"temperatur
     lesson.check(f"sampling with {options} against the library's", error(sharpened(star, **options), theirs), 1e-12)
 
 # %% [markdown]
-# ### In the wild
-#
-# Hugging Face's `generate` divides by T^`length_penalty`, with 1.0 as default, and not by ((5 + T)/6)^0.6, so do not
-# carry an α from one library to the next. More finds: docs/in-the-wild.md.
-#
 # ## Exercise
 #
 # 1. Twenty minutes. Our `beam_search` always goes on to the last step. Stop as soon as no living beginning can beat the
