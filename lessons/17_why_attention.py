@@ -14,10 +14,10 @@
 # a single vector; the other wrote the translation, and this vector was all that it knew. Short sentences came out well,
 # and in many translators long ones fell apart.
 #
-# Suppose that our own model worked this way: it reads «s», «t», «o», «p», one letter after the other, and hands over
-# six numbers. Its answer must end in «s», the letter that it read first. If it gets that one wrong, the complaint has
-# to go back through the steps of «p», «o» and «t» before the «s» hears of it, and on a page of 1,024 tokens through
-# 1,023 steps.
+# Suppose that our model worked this way: it reads «s», «t», «o», «p», one letter after the other, and hands over six
+# numbers. Its answer must end in «s», the letter that it read first. If it gets that one wrong, the complaint has to go
+# back through the steps of «p», «o» and «t» before the «s» hears of it, and on a page of 1,024 tokens through 1,023
+# steps.
 #
 # A colleague draws the usual conclusion: each step loses a part of the gradient, so after a thousand steps nothing is
 # left, and attention won because it has no steps. All of this can be measured.
@@ -200,9 +200,9 @@ lesson.compare("left after 1,023 gates", guess, kept)
 #
 # ## The first attention
 #
-# Bahdanau, Cho and Bengio did not repair the reader. They let it keep all of its vectors, one for each of the S
-# tokens, and the half that writes looks at all of them. A small network compares query and key: it adds them, takes
-# the tanh, and lets one vector, the scorer, make a number of the result:
+# Bahdanau, Cho and Bengio did not repair the reader. They let it keep all its vectors, one for each of the S tokens (T
+# now counts queries), and the half that writes looks at all of them. A small network compares query and key: it adds
+# them, takes the tanh, and lets one vector, the scorer, make a number of the result:
 #
 #     match_tjd = tanh(q_td + k_jd)
 #     s_tj = Σ_d scorer_d match_tjd
