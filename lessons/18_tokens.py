@@ -140,7 +140,7 @@ lesson.check("pairs that differ from the library's", sum(map(bytes.__ne__, parts
 
 # %%
 def nats_of(train, test, V, back):
-    """What each token of `test` costs, if the model knows what came after each row of `back` tokens or fewer."""
+    """What each token of `test` costs, if the model knows what followed each row of `back` tokens or fewer."""
     text, end = np.append(train, test), len(train)
     p = ((np.bincount(train, minlength=V) + 0.5) / (end + 0.5 * V))[text]
     before = np.zeros(len(text), dtype=int)  # a number for each row of tokens before a token

@@ -3,7 +3,7 @@
 #
 # [![The Transformer, today's changes lit](../plots/19_since_2017_map.png)](../plots/00_reverse_whole.png)
 #
-# **A decoder of today has changed six parts of the paper's block. Does one of them bring most of the gain?**
+# **Today's decoders have changed six parts of the paper's block. Does one of them bring most of the gain?**
 #
 # 11 min, with a pencil 30, going deeper 6 · runs in 60 s (fast: 15 s) · needs 01, 06, 08, 09, 10, 11, 16 · difficulty 3
 # of 5 · paper: Su et al. 2021, section 3
@@ -80,11 +80,11 @@ guess = ...  # per cent of the whole gain that RoPE brings alone
 # The key at position j is turned by jω in the same way, and the score is the product of the two turned vectors:
 #
 #     (R_t q)·(R_j k) = (R_t q)ᵀ (R_j k)                 a product of columns, written with a transpose
-#                     = qᵀ R_tᵀ R_j k                    a transpose exchanges the factors
+#                     = qᵀ R_tᵀ R_j k                    a transpose reverses the factors
 #
-# Transposing R_t exchanges the two sines, so their signs change places. The sine is the only part that tells a turn to
-# the left from one to the right, so R_tᵀ turns by tω *backwards*: R_tᵀ = R_(−t). And two turns, one after the other,
-# are one turn by the sum of the angles:
+# Transposing R_t swaps the two sines, so their signs change places. The sine is the only part that tells a turn to the
+# left from one to the right, so R_tᵀ turns by tω *backwards*: R_tᵀ = R_(−t). And two turns, one after the other, are
+# one turn by the sum of the angles:
 #
 #     R_tᵀ R_j = R_(−t) R_j = R_(j−t)
 #     (R_t q)·(R_j k) = qᵀ R_(j−t) k                     t and j are gone, and j − t is left
@@ -193,7 +193,7 @@ print("dquery:", ours, "  R_(−1) k:", turn(key[None], np.array([[-1.0]]))[0])
 # much.
 
 # %% [markdown]
-# ## The block of today, in code
+# ## Today's block, in code
 #
 # Norms and attention are the library's, which lessons 10 and 06 have built. The backward pass takes the forward's lines
 # from the last to the first.
