@@ -11,16 +11,17 @@
 # ## Which «s» was it?
 #
 # Our model has learnt to reverse words of four letters, and it makes nonsense of "stops". Jonas and Aylin have to
-# explain to an auditor why. There are two «s» in the word, so they look at the row that reads «t» and writes «s», row
-# t→s, in head 1 of cross-attention, and each of them has a map of it:
+# explain to an auditor why. They look at row t→s, which reads «t» and must write «s», the first letter of the word, but
+# writes «eos». Each of them has a map of it, from head 1 of cross-attention:
 #
 #     letter        s        t        o        p        s
 #     Jonas     0.513    0.000    0.023    0.238    0.225
 #     Aylin     0.149    0.223    0.054    0.000    0.574
 #
-# Jonas says that the row looks for the first «s», and Aylin says for the last. The auditor puts one map after the other
-# into the model. The head returns the same three numbers each time, up to the last digit, and so does all that comes
-# after it: nothing in the model can tell which map it has. (Neither is the one that it computes. That is a third.)
+# Jonas says that the row looks for the right «s», the first, and Aylin says that it takes the last for it. The auditor
+# puts one map after the other into the model. The head returns the same three numbers each time, to the last digit, and
+# so does all that comes after it: nothing in the model can tell which map it has. (The model itself has computed a
+# third one.)
 
 # %% Imports
 from lab import GREY, begin, error, plt, running_example, show
@@ -49,7 +50,7 @@ example = running_example()
 #
 # 1. (06) Each row of ds sums to 0. Why must it?
 # 2. (08) A head has computed its weights p. What does the rest of the model get of them?
-# 3. (20) Which head of layer 1 was missed most, and would its map have told you?
+# 3. (20) The heads of the model of one layer look 7 to 15 places back. Does this say what they do with what they find?
 #
 # (The answers are at the end.)
 #
@@ -86,8 +87,9 @@ lesson.judge("both", both)
 # %% [markdown]
 # ## The one direction
 #
-# It is [v 1], the values with a column of ones at their side. The rows δ that it takes to 0 are its left null space,
-# and a singular value decomposition gives them all: the rows of the last matrix that belong to singular values of 0.
+# It is [v 1], the values with a column of ones at their side. The rows δ that it takes to 0 are its left null space. A
+# singular value decomposition of its transpose finds them: the last array that NumPy returns has S rows, and those
+# that have no singular value, or 0 for one, are the directions.
 #
 # But weights have one more duty, which is no equation: none of them may be negative. So we start at p and walk along δ
 # until the first weight is 0, and then the other way. All that lies between the two ends is a map with the same o.
@@ -121,8 +123,8 @@ lesson.check('for "stop", p follows from o: [o 1] times the inverse', error(back
 # %% [markdown]
 # ![All maps of one row](../plots/21_trust_the_map.png)
 #
-# With "stop" there would have been nothing to argue about, because there o determines p: the map is what the model did,
-# and nothing else could have done it. From five letters on, it is one choice among many.
+# With "stop" there would have been nothing to argue about, because there o determines p, and no other map is possible.
+# From five letters on, it is one choice among many.
 #
 # [In the explorer: turn the score of «p» in row p→o. Can two of its values give the same o?
 # Guess first.](../minitransformer/explorer/page/index.html#embed=cross.o[0,1,0]&turn=cross.s[0,1,3])
@@ -130,12 +132,16 @@ lesson.check('for "stop", p follows from o: [o 1] times the inverse', error(back
 # ## All heads at once
 #
 # Is that a rare case? We train a model that reverses words of up to 8 letters, with 2 layers and 8 heads of D = 4
-# features. A word of 8 letters and its end are S = 9 keys.
+# features. A word of 8 letters and its end are S = 9 keys. For ten words we walk with every row, as above, and run the
+# model with the weights that we reach.
 #
 # **Your number.** In how many directions can a row of cross-attention move, in each head?
 
 # %%
 guess = ...  # directions, for 9 keys and 4 features
+
+
+# %% Ours
 
 
 class Words(Reverse):
@@ -166,6 +172,8 @@ for path, tap in taps.items():
         shares.append(0.5 * np.abs(other[place] - weights).sum())
         same.append(other[place].argmax() == weights.argmax())
     changes.append(Rows(path, other))
+
+# %%
 with intervene(exact, *changes):
     after = exact(*few.inputs)
 lesson.compare("directions", guess, np.mean(counts))
@@ -173,23 +181,26 @@ print(f"weight that has moved: {np.mean(shares):.2f} of 1; the same largest weig
 lesson.check("logits, with the weights of all heads moved", error(after, before), 1e-11)
 
 # %% [markdown]
-# All 16 heads of both layers look elsewhere, and not one logit has changed. How far the weights can go is another
+# The weights of all 16 heads have moved, and not one logit has changed. How far the weights can go is another
 # matter, because a direction is of no use if its first step makes a weight negative, and a row that is nearly sure has
 # many weights near 0. On average 0.09 of the weight moves, and in 68 of 100 rows the largest weight stays where it is.
 #
 # ## The objection
 #
-# These maps come from nowhere, you may say, and no query and no key would ever compute them. Wiegreffe and Pinter said
-# so, and asked for more: a model that computes other maps itself, also for words that it has never seen.
+# These maps come from nowhere, you may say: for all rows at once, no queries and keys would ever compute them.
+# Wiegreffe and Pinter said so, and asked for more: a model that computes other maps itself, also for words that it has
+# never seen.
 #
-# So we take a copy of the model and train it further, to give the same answers with other maps. Call the weights of the
-# model model_j and those of the copy p_j, both averaged over all heads. The copy's loss has two parts,
+# So we take a copy of the model and train it further, to give the same answers with other maps. Average the weights of
+# a row over all 16 heads, and write model_j for the mean in the model, and copy_j for the mean in the copy. The copy's
+# loss has two parts,
 #
-#     L = KL(model ‖ copy) + 3 Σ_j model_j p_j        for each row
+#     L = KL(model ‖ copy) + 3 Σ_j model_j copy_j        for each row
 #
-# of which the first, called a divergence, is 0 where both give the same probabilities, and the second is large where
-# both look at the same place. Its gradient with respect to p_j is 3 model_j, which is added to the dp of lesson 06, the
-# price of a look: looking where the model looks becomes more expensive.
+# of which the first, the Kullback-Leibler divergence, is 0 where both give the same probabilities, and the second is
+# large where both look at the same place (3 is our choice). A single head's p_j enters copy_j by a sixteenth, so its
+# gradient is 3 model_j / 16. It is added to the dp of lesson 06, the price of a look: looking where the model looks
+# becomes more expensive.
 #
 # **Your number.** Of 100 rows, in how many does the trained copy have its largest weight where the model has it?
 
@@ -226,13 +237,16 @@ lesson.check("right words of the copy, of 100", right_copy, at_least=lesson.pick
 #
 # Each row needs one letter, and cross-attention is the only road to it. How can the copy look away from that letter,
 # and write it all the same? We were sure that its encoder carries the letters to other places, as in lesson 20, so that
-# the copy finds them there. That can be tested. Replace one letter of a word, take the memory vector of one single
-# place from the new word, and leave all others: at which place does it change the row that writes the letter?
+# the copy finds them there. That can be tested for each letter:
+#
+# 1. Encode the word, and then the same word with another letter in its place.
+# 2. Put a single vector of the second memory into the first, at its own place, and leave all others.
+# 3. See how far this moves the probabilities of the row that writes the letter, and which place moves them most.
 
 
 # %%
 def where_it_counts(model, words=50):
-    """For each letter the place whose memory vector, from a word with another letter, changes most -> (8, words)."""
+    """How far a memory vector, from a word with another letter, moves the answer -> (8 letters, 9 places, words)."""
     source, target = test.source[:words], test.target_in[:words]
 
     def probabilities(memory):
@@ -248,29 +262,35 @@ def where_it_counts(model, words=50):
             mixed = memory.copy()
             mixed[:, place] = new[:, place]
             moves.append(0.5 * np.abs(probabilities(mixed) - before).sum(axis=-1)[:, mirror[j]])
-        found.append(np.argmax(moves, axis=0))
+        found.append(moves)
     return np.array(found)
 
 
-own_place = 100 * (where_it_counts(copy) == np.arange(8)[:, None]).mean()
+moves, own = where_it_counts(copy), np.eye(8, 9, dtype=bool)
+own_place = 100 * (moves.argmax(axis=1) == np.arange(8)[:, None]).mean()
+elsewhere = moves[~own].reshape(8, 8, -1).max(axis=1).mean()  # the best of the 8 other places
 on_letter = each_copy[:, :, np.arange(8), mirror].mean(axis=(1, 2))  # (16,) weight of each head on the right letter
 working = np.argsort(-on_letter)[:2]
 cross = [head for head in heads(copy) if "cross" in head.path]
-with intervene(copy, cross[working[0]]):
-    left = 100 * (copy(*test.inputs).argmax(axis=-1) == test.targets).mean()
-print(f"it counts at the letter's own place, of 100: {own_place:.0f}")
-print("weight of each head of the copy on the right letter:", *(f"{weight:.2f}" for weight in on_letter))
-print(f"right letters without the first of the working heads, of 100: {left:.0f}")
+left = []
+for head in cross:
+    with intervene(copy, head):
+        left.append(100 * (copy(*test.inputs).argmax(axis=-1) == test.targets).mean())
+print(f"it counts most at the letter's own place, of 100: {own_place:.0f}")
+print(f"the answer moves by {moves[own].mean():.2f} from there, and by {elsewhere:.2f} from the best other place")
+print("weight of each head on the right letter: ", *(f"{weight:4.2f}" for weight in on_letter))
+print("right letters without this head, of 100: ", *(f"{share:4.0f}" for share in left))
 
 # %% [markdown]
-# We were wrong. In 100 of 100 rows it is the letter's own place that counts, for the copy, too, so it has carried
-# nothing anywhere. It has done something simpler: two of its 16 heads still give the right letter 0.47 and 0.43 of
-# their weight, and nearly all others give it nothing. In the mean over 16 heads, the two vanish behind the others,
-# which look at places that do not matter. But take the first of the two away, and of 100 letters only 54 are right.
+# We were wrong. In 100 of 100 rows it is the letter's own place that counts most, for the copy, too: from there the
+# probabilities move by 0.99, and from the best other place by 0.01. It has carried next to nothing elsewhere. It has
+# done something simpler: two of its 16 heads still give the right letter 0.47 and 0.43 of their weight, and nearly all
+# others give it nothing. In the mean over 16 heads, the two vanish behind the others. But take the first of the two
+# away, and of 100 letters only 54 are right, while any one of the 14 others can go, and at least 96 are right.
 #
-# The loss had asked for another mean, so the copy changed the mean, in which two heads of 16 count little. The maps of
-# single heads are many and contradict each other, and which of them counts stands in none of them: it took a replaced
-# vector and a head taken out. **A map shows where a row looks, and only a change shows what it needs.**
+# The loss had asked for another mean, and got one. The maps of single heads contradict each other, and none says which
+# of them counts: it took a replaced vector and a head taken out. **Other weights can give the same output, so a map
+# shows only where a row looks, and a change shows what it needs.**
 
 # %% [markdown]
 # ## Going deeper
@@ -280,10 +300,11 @@ print(f"right letters without the first of the working heads, of 100: {left:.0f}
 # ### How far the largest weight can fall
 #
 # We walked in one direction until the first weight was 0. From there one can go on, in a direction that leaves that
-# weight alone. The least that the largest weight of a row can become is the solution of a linear program, with a linear
-# aim, linear equations, and bounds. One of the best maps is always at a corner, where at most D + 1 of the weights are
-# not 0. `moved`, in minitransformer/experiments/measuring/taps.py, finds a best map, and with it a proof that none is
-# better.
+# weight alone. The least that the largest weight of a row can become is the solution of a linear program: its
+# objective, its equations and its bounds are linear. One of the best maps is always at a corner, where S of the
+# equations and bounds hold exactly: the D + 1 equations, and S − D − 1 bounds, which make as many weights 0. So at most
+# D + 1 weights are left. `moved`, in minitransformer/experiments/measuring/taps.py, finds such a map, and proves that
+# none with the same o has a smaller weight there.
 
 # %%
 first, least, apart = [], [], []
@@ -297,7 +318,7 @@ for tap in taps.values():
 print(f"largest weight {np.mean(first):.3f}, least it can be {np.mean(least):.3f}, moved {np.mean(apart):.2f} of 1")
 
 # %% [markdown]
-# Four directions out of nine, and still the largest weight can fall only from 0.452 to 0.316 in the mean. The more keys
+# Four directions out of nine, and still the largest weight can fall only from 0.452 to 0.316 on average. The more keys
 # a row has, the freer it is: docs/inside.md has a text model with 64 keys, in which it falls by more than half.
 #
 # ### Which heads are needed?
@@ -310,8 +331,8 @@ print(f"largest weight {np.mean(first):.3f}, least it can be {np.mean(least):.3f
 #
 # That is lesson 06 again: do_t·o_t = p·dp, the average price that the row pays. Michel et al. (2019) rank heads by the
 # mean of |∂L/∂scale| over many sequences. It matters where the absolute value is taken. At the end of training, the
-# slope of the mean loss is near 0 for every head that training can reach, the most useful ones included, because a
-# larger W_o would do the same as a larger scale. Single sequences pull up and down.
+# slope of the mean loss is near 0 for every trained head, the most useful ones included, because a larger W_o would do
+# the same as a larger scale. Single sequences pull up and down.
 
 # %%
 every, ones = heads(model), np.ones((len(test.targets), 1, 1))
@@ -335,16 +356,17 @@ for name, values in ranks.items():
     print(f"{name:30} rank correlation with the cost {spearman(values, costs):5.2f}")
 
 # %% [markdown]
-# Taken word by word, the slope ranks the 48 heads nearly as their cost does, with a rank correlation of 0.90. How sharp
-# a map looks says much less, 0.50, and the slope of the mean loss, 0.43, no more than that. A gradient is no map: it
-# asks what would change, if only for a very small change.
+# Taken word by word, the slope ranks the 48 heads of all three kinds of attention nearly as their cost does, with a
+# rank correlation of 0.90. How sharp a map looks says much less, 0.50, and the slope of the mean loss, 0.43, no more
+# than that. A gradient, unlike a map, says what would happen if something changed, though only for a very small step.
 #
 # ## Exercise
 #
 # 1. Pencil, 10 minutes. The values of a row are v = (0, 1, 2), with D = 1 and S = 3, and p = (1/4, 1/2, 1/4). Find δ,
 #    both ends of the walk, and the least that the middle weight can become.
 # 2. Keyboard, 20 minutes. The overlap is a mean over heads, so it cannot tell one head with a weight of 0.8 from eight
-#    with 0.1. Square the overlap of each head. What is its gradient, and can the copy still answer?
+#    with 0.1. Square the overlap of each single head, and add up the squares. What is the gradient now, and can the
+#    copy still answer?
 #
 # Exercises with a checker: `minitransformer start 21`. In one you count the directions and walk to the end of one; in
 # the other you rank heads by what they cost.
@@ -364,7 +386,8 @@ for name, values in ranks.items():
 # 1. The weights of a row always sum to 1, so adding one number to all scores changes nothing. The slope along that
 #    direction, which is the sum of ds, is 0.
 # 2. Only o = p v, through W_o. The weights themselves go nowhere else.
-# 3. The head that looks at the token itself, and its map would not have told: it looks like the dullest of all.
+# 3. No. A rule that says the most frequent token there is right about as often, but so might others be. A map says
+#    where a row looks, and no more.
 #
 # ### The questions
 #
@@ -402,10 +425,9 @@ layer, number_of_head = divmod(int(working[0]), 8)
 titles = ("model, mean of heads", "copy, mean of heads", f"copy, layer {layer + 1}, head {number_of_head}")
 for axis, weights, title in zip(axes, (mean[0], mean_copy[0], each_copy[working[0], 0]), titles, strict=True):
     axis.imshow(weights, vmin=0, vmax=0.7)
-    axis.set(title=title, xlabel="source")
+    axis.set(title=title, xlabel="source", ylabel="letter to be written")
     axis.set_xticks(range(9), letters)
     axis.set_yticks(range(8), letters[:8][::-1])
     axis.tick_params(length=0)
-axes[0].set_ylabel("letter to be written")
 lesson.save(figure, "copy")
 lesson.finish(globals())
