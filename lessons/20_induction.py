@@ -5,7 +5,7 @@
 #
 # **How does a model use what it has just read?**
 #
-# 11 min, with a pencil 30, going deeper 6 · runs in 50 s (fast: 30 s) · needs 03, 05, 07, 08, 11 · difficulty 3 of 5 ·
+# 10 min, with a pencil 30, going deeper 6 · runs in 50 s (fast: 30 s) · needs 03, 05, 07, 08, 11 · difficulty 3 of 5 ·
 # paper: Elhage et al. 2021
 #
 # ## What came after it last time?
@@ -57,7 +57,7 @@ example = running_example()
 # «o» stands before it, and that is written neither in the vector of «p» nor in that of the row. Exchange the token
 # before j, and s_tj stays the same to the last digit, whatever W_q and W_k are. More heads only repeat the question.
 #
-# The row can find the other «o», of course, which has the same token. But that place hands over only what it has, and
+# The row can find the other «o», which has the same token. But that place hands over only what it has, and
 # it does not have its successor: a causal mask (lesson 07) never lets it look ahead.
 
 # %% [markdown]
@@ -136,8 +136,8 @@ lesson.check("our head of layer 2, against the library's attention", error(says,
 #
 # ## What the query meets
 #
-# What have we built? Write y for what layer 1 hands to layer 2. It is what was there, plus what the head adds, which is
-# the mean of the values, with the weights p of layer 1, times W_o (lesson 08):
+# Write y for what layer 1 hands to layer 2. It is what was there, plus what the head adds, which is the mean of the
+# values, with the weights p of layer 1, times W_o (lesson 08):
 #
 #     y_j = x_j + Σ_i p_ji x_i W_v1 W_o1
 #
@@ -147,8 +147,8 @@ lesson.check("our head of layer 2, against the library's attention", error(says,
 #             = y_t W_q2 W_k2ᵀ y_jᵀ                   a dot product of two rows is row times column
 #             = y_t W_q2 W_k2ᵀ x_jᵀ + Σ_i p_ji y_t W_q2 W_k2ᵀ (x_i W_v1 W_o1)ᵀ
 #
-# In the last line we have put in y_j, and the product with a sum is the sum of the products. The first term is what one
-# layer could do: it compares with token j. The second compares with each token i that j has looked at, and it needs
+# The last line puts in y_j, and multiplies out. The first term is what one layer could do: it compares with token j.
+# The second compares with each token i that j has looked at, and it needs
 #
 #     (x_i W_v1 W_o1)ᵀ = W_o1ᵀ W_v1ᵀ x_iᵀ
 #
@@ -183,10 +183,9 @@ lesson.check("scores of layer 2 = direct + carried", error(direct + carried, sco
 # ## Does training find it?
 #
 # Nobody tells a model to build two heads that fit each other. We train two GPTs (decoders without cross-attention), of
-# one layer and of two, with four heads in each layer, and with feed-forward networks, norms and the rest.
+# one layer and of two, with four heads in each layer, feed-forward networks, norms and the rest.
 #
-# **Your number.** Two layers are right in 98 of 100 cases, and guessing is right in 3. How many of 100 will the model
-# of one layer get?
+# **Your number.** Two layers get 98 of 100 tokens, and guessing gets 3. How many will one layer get?
 
 # %%
 guess = ...  # of 100 tokens where the texts repeat, right with one layer
@@ -249,13 +248,13 @@ print("layer 2, weight on tokens after copies: ", *(f"{share:.2f}" for share in 
 # %% [markdown]
 # ![A trained pair of heads, and how it came about](../plots/20_induction_trained.png)
 #
-# Above is one text of 32 tokens, with a period of 8. The head of layer 1, on the left, is brightest just below the
-# diagonal: about half of its weight, 0.49, lies on the token before. In layer 2, on the right, the lines begin where
-# the text repeats, 7 places back (the period − 1), where the copies of the row's token have their successors. It is not
-# one pair of heads that does all the work, as in our model: Going deeper takes them out one by one.
+# Above is one text of 32 tokens, with a period of 8. The head of layer 1, on the left, puts about half of its weight,
+# 0.49, on the token before. In layer 2, on the right, the lines begin where the text repeats, 7 places back (the period
+# − 1), where the copies of the row's token have their successors. Unlike ours, no single pair does all the work: Going
+# deeper takes the heads out one by one.
 #
-# Below, you should see the blue curve leave the orange one after some 200 steps. If both rise together, all of your
-# texts have the same period, and a distance is enough.
+# At the lower left you should see the blue curve leave the orange one after some 200 steps. If both rise together, all
+# of your texts have the same period, and a distance is enough.
 #
 # > **2021.** Elhage, Nanda, Olsson and others at Anthropic trained Transformers without feed-forward networks, of one
 # > and of two layers, and multiplied out their matrices, as we did. In those of two layers they found such pairs, and
@@ -284,8 +283,7 @@ print(f"the most frequent token 7 to 15 places back is right in {100 * rule:.0f}
 # either, is right in 26 of 100 cases. One layer has learnt how far away the answer is, because a distance is a fact
 # about positions. It cannot learn *which* it is, because that is a fact about what stands before.
 #
-# Its curve alone shows a model that learns something. To see what, look inside, and ask what could be right without the
-# thing that you are looking for.
+# Its curve alone shows a model that learns something. To see what, look inside, and ask what could be right without it.
 
 # %% [markdown]
 # ## Going deeper

@@ -48,9 +48,8 @@ example = running_example()
 # %% [markdown]
 # ## Guess first
 #
-# Here is the test that we will make. We store 32 pairs, each a random key and a random value of 16 numbers, in one
-# matrix of 16 × 16. Then we ask with each key, and see whether its own value, among all 32, is nearest to the answer.
-# How many of the answers are right? Write your guess into the cell.
+# We will store 32 pairs, each a random key and a random value of 16 numbers, in one matrix of 16 × 16. Then we ask with
+# each key, and see whether its own value, among all 32, is nearest to the answer. How many of the answers are right?
 
 # %%
 guess = ...  # per cent of 32 pairs that a matrix of 16 × 16 finds again
@@ -66,13 +65,13 @@ guess = ...  # per cent of 32 pairs that a matrix of 16 × 16 finds again
 #         = q_t Σ_j k_jᵀ v_j                             q_t does not depend on j
 #         = q_t Z_t
 #
-# What was a sum over all tokens, made again for each query, is now one matrix that all later queries can use. k_jᵀ v_j
-# is a column times a row, so it has the shape (D, D), and so has Z_t. The next token adds its own product:
+# What was a sum for each query is now one matrix for all. k_jᵀ v_j is a column times a row, so it has the shape (D, D),
+# and so has Z_t. The next token adds its own product:
 #
 #     Z_t = Z_(t−1) + k_tᵀ v_t
 #
 # So all that is kept of the tokens is one running sum, whose size does not depend on how many there are. It is called
-# the state, as in a recurrent network, and it was inside attention all the time.
+# the state, as in a recurrent network, and attention without its softmax has had one all the time.
 #
 # The softmax does not allow this. Its exp(q·k) is 1 + q·k + (q·k)²/2 + ..., and each power needs a state of its own, so
 # there would be infinitely many. Linear attention puts φ(q)·φ(k) in its place, a dot product of as many features as q
@@ -103,7 +102,7 @@ show("o, from the state", o_state)
 #
 # The last token adds a column times a row to the state (blue is positive, grey negative). The two tables of o have
 # little in common, since this model was trained with a softmax, and nothing here divides by a sum. So the question is
-# not whether both are the same, but what a state can do at its best.
+# what a state can do at its best.
 #
 # ## The sum from the other end
 #
@@ -217,9 +216,9 @@ lesson.compare("per cent of 32 pairs that the state finds again", guess, shares[
 # ![How many pairs are found again](../plots/23_fixed_memory.png)
 #
 # Of 8 pairs the state finds 98.6 %, of 32 it finds 60 %, and of 128 only 10 %. Softmax, which keeps all keys and
-# values, finds all of them at every length. (Its scores are 64 q·k here, sharp enough to pick one key. A factor does
-# not help the state: its whole answer grows, and the nearest value stays the nearest.) If your curve for the state
-# stays at 100 %, your answers have seen v_i itself, and not only Z.
+# values, finds all of them at every length. (Its scores are 64 q·k here, sharp enough to pick one key. The
+# state gains nothing from a factor, which makes its whole answer longer.) If your curve for the state stays at 100 %,
+# your answers have seen v_i itself, and not only Z.
 #
 # Nothing breaks at 16 pairs, where the right angles end. The memory does not overflow as a disk does. **All pairs lie
 # in one running sum that never grows, so they all fade together**, the first as much as the last, because a sum has no
@@ -235,7 +234,6 @@ lesson.compare("per cent of 32 pairs that the state finds again", guess, shares[
 # it reads there has seen window − 1 tokens before that:
 #
 #     reach of one layer   = window − 1
-#     reach of two layers  = (window − 1) + (window − 1)
 #     reach of all layers  = layers · (window − 1)       added, not multiplied
 #
 # Mistral 7B has 32 layers with windows of 4,096, so its reach is 131,040 tokens.
@@ -257,9 +255,9 @@ lesson.check("... and not on any token further away", max(moved[: 19 - reach]), 
 # ## The surprise
 #
 # State and window have the same 256 numbers. With 32 pairs the window finds the newest 8 and no other, which is 25 %;
-# the state finds 60 %. So blurring keeps more than cutting off, but the two fail differently. The window is perfect for
-# what was just said and blind for the rest. The state has an answer to everything, and its wrong answers, four of ten,
-# look just like the right ones.
+# the state finds 60 %. So blurring keeps more than cutting off, if all pairs are asked for equally often, but the two
+# fail differently. The window is perfect for what was just said and blind for the rest. The state has an answer to
+# everything, and its wrong answers, four of ten, look just like the right ones.
 #
 # Would it help to write more cleverly? Give the writer what no running memory has: all pairs at once, and 2,000 steps
 # of Adam (lesson 13) on the matrix. The logits of a question are the products of its answer with all values, so lesson
@@ -403,7 +401,7 @@ for name, found in by_age.items():
 #
 # Both ways buy the newest pairs with the oldest. Of the newest 8 of 32 pairs, the plain state finds 59 %, with decay
 # 91 %, with the delta rule 88 %; of the oldest 8 the numbers are 60 %, 3 % and 8 %. Over all pairs both are worse than
-# the plain sum. A memory that writes in one pass only chooses what to lose.
+# the plain sum. Writing each pair once, a memory of this size can only choose what to lose.
 #
 # ## Exercise
 #
