@@ -198,9 +198,9 @@ lesson.check("logits, with the weights of all heads moved", error(after, before)
 #     L = KL(model ‖ copy) + 3 Σ_j model_j copy_j        for each row
 #
 # of which the first, the Kullback-Leibler divergence, is 0 where both give the same probabilities, and the second is
-# large where both look at the same place (3 is our choice). A single head's p_j enters copy_j by a sixteenth, so its
-# gradient is 3 model_j / 16. It is added to the dp of lesson 06, the price of a look: looking where the model looks
-# becomes more expensive.
+# large where both look at the same place (3 is our choice). A single head's p_j enters copy_j by a sixteenth, so the
+# second part gives it the gradient 3 model_j / 16. It is added to the dp of lesson 06, the price of a look: looking
+# where the model looks becomes more expensive.
 #
 # **Your number.** Of 100 rows, in how many does the trained copy have its largest weight where the model has it?
 

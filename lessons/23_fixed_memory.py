@@ -176,7 +176,8 @@ for name, gradient in zip("qkv", found, strict=True):
 # The answer is the right value, plus noise. If all keys are at right angles, the noise is 0, but there is room for only
 # D such keys. Random keys have k_i·k_j of the size 1/√D (lesson 05), so each term, with a value of length 1, has the
 # squared length 1/D on average. Products of different terms cancel, because random values point in all directions. So
-# the squared length of the noise is (S − 1)/D on average, with D = 16 0.44 for 8 pairs, 1.94 for 32, and 7.94 for 128.
+# the squared length of the noise is (S − 1)/D on average. For D = 16 it is 0.44 for 8 pairs, 1.94 for 32, and
+# 7.94 for 128.
 
 
 # %%

@@ -68,7 +68,7 @@ def quote_recall(lesson, run):
     """How many pairs are found, and the length of the noise."""
     noise = [(S - 1) / 16 for S in (8, 32, 128)]
     lesson.quote(
-        "with D = 16 0.44 for 8 pairs, 1.94 for 32, and 7.94 for 128",
+        "For D = 16 it is 0.44 for 8 pairs, 1.94 for 32, and 7.94 for 128",
         16,
         noise[0],
         8,
