@@ -126,7 +126,7 @@ lesson.check('for "stop", p follows from o: [o 1] times the inverse', error(back
 # With "stop" there would have been nothing to argue about, because there o determines p, and no other map is possible.
 # From five letters on, it is one choice among many.
 #
-# [In the explorer: turn the score of «p» in row p→o. Can two of its values give the same o?
+# [In the explorer: turn the score of «p» in row p→o. Can two of its values give exactly the same o?
 # Guess first.](../minitransformer/explorer/page/index.html#embed=cross.o[0,1,0]&turn=cross.s[0,1,3])
 #
 # ## All heads at once

@@ -8,16 +8,24 @@ import pytest
 from docs.course_site.percent import LESSONS, TASK, read_cells
 from minitransformer import functional, training
 from minitransformer.example import load_example, numbers
-from minitransformer.example.numbers import _Trace
+from minitransformer.example.numbers import _Trace, by_lesson_names
 from tests.browser import chromium
 from tests.browser.cases import EDITED_SCORES, MISTAKES, SCORES, edit
 from tests.browser.explorer import address, drawn, open_explorer, type_into
 
 pytestmark = pytest.mark.exhaustive
 needs_axe = pytest.mark.skipif(not chromium.axe_script(), reason=chromium.NEEDS_AXE)
-WITH_A_TASK = ("03", "05", "06", "07", "08", "10", "12", "13", "15")
+WITH_A_TASK = "00 01 02 03 04 05 06 07 08 10 12 13 14 15 16 20 21"
 USUAL = "embed=cross.ds[0,1,2]&turn=cross.s[0,1,3]"
 SIZES = [(280, 526), (360, 526), (686, 326), (1200, 326)]  # of the frames on the site
+TOO_LONG = {"15": 620, "16": 320}  # a task, and the width below which what follows its long formula must be scrolled to
+POSITIONS = 'get["PE"][: len(ids)]'
+COMPUTED = {  # an array that a task turns, and how the library adds SPOT to it; the others are weights
+    "cross.s": (_Trace.attend, SCORES, EDITED_SCORES),
+    "decoder.self.s": (_Trace.attend, SCORES, EDITED_SCORES),
+    "target.x": (_Trace.embed, POSITIONS, f"{POSITIONS} + SPOT"),
+    "output.z": (_Trace.forward, 'get["E"].T', 'get["E"].T + SPOT'),
+}
 WATCHED = """
 const {name, flat} = App.cell(App.state.embed);
 const {machine} = App;
@@ -54,15 +62,30 @@ def watched(page):
     return page.script(WATCHED)
 
 
-def with_score(flat, wanted):
-    """All numbers of the library if one score of cross-attention is set."""
-    amount = wanted - float(np.ravel(numbers(load_example())["cross.s"])[flat])
-    with edit("cross.s", (2, 5, 4), flat, amount, _Trace.attend, SCORES, EDITED_SCORES)[3].planted():
+def with_number(name, place, wanted):
+    """All numbers of the library if one of them is set."""
+    before = numbers(load_example())[name]
+    weight = (by_lesson_names, "return found", f'found["{name}"] = found["{name}"] + SPOT\n    return found')
+    flat = np.ravel_multi_index(place, before.shape)
+    with edit(name, before.shape, flat, wanted - before[place], *COMPUTED.get(name, weight))[3].planted():
         return numbers(load_example())
 
 
-def test_nine_lessons_have_a_task_whose_arrays_exist():
-    assert tuple(TASKS) == WITH_A_TASK
+def turn_to(page, number, *amounts):
+    """Open a task and type these amounts -> the array before, and after each, by page and library."""
+    found = re.findall(r"([\w.]+)\[([\d,]+)\]", TASKS[number])
+    (shown, _), (turned, place) = [(name, tuple(map(int, index.split(",")))) for name, index in found]
+    open_task(page, number)
+    results = [numbers(load_example())[shown]]
+    for amount in amounts:
+        type_into(page, "exactly", str(amount))
+        results.append(with_number(turned, place, amount)[shown])
+        assert watched(page)["all"] == pytest.approx(list(results[-1].ravel()), abs=1e-12)
+    return results
+
+
+def test_each_task_is_known_and_its_arrays_exist():
+    assert " ".join(TASKS) == WITH_A_TASK
     names = numbers(load_example()).keys() | {"decoder.self.allowed"}
     for state in TASKS.values():
         arrays = re.findall(r"([\w.]+)\[", state) or ["output.L"]
@@ -70,6 +93,29 @@ def test_nine_lessons_have_a_task_whose_arrays_exist():
 
 
 # --- the answer of each task, by the page and by the library ---
+
+
+def test_a_higher_logit_takes_probability_from_the_right_token(page):
+    before, after = turn_to(page, "00", 6)
+    assert (before[1, 3], after[1, 3]) == pytest.approx((0.697, 0.390), abs=5e-4)
+    assert "0.390" in watched(page)["text"]
+
+
+def test_gradient_is_half_where_the_doubt_is_half(page):
+    z, p = (numbers(load_example())[f"output.{name}"][1, 3] for name in "zp")
+    doubt = (1 - p) / 2
+    half = z + np.log((1 - doubt) / doubt) - np.log(p / (1 - p))
+    before, after = turn_to(page, "01", round(half, 6))
+    assert after[1, 3] == pytest.approx(before[1, 3] / 2, rel=1e-6)
+    assert half == pytest.approx(6.45, abs=5e-3)  # the slider has steps of 0.01
+
+
+def test_unit_whose_bias_rises_opens_its_gate(page):
+    assert numbers(load_example())["decoder.ffn.b_1"][0] == -0.18
+    before, after = turn_to(page, "02", -0.1)
+    assert before[1, 0] == 0
+    assert after[1, 0] == pytest.approx(-0.0589, abs=5e-5)
+    assert "−0.0589" in watched(page)["text"]
 
 
 def test_gradient_of_a_logit_is_at_most_its_share(page):
@@ -86,14 +132,17 @@ def test_gradient_of_a_logit_is_at_most_its_share(page):
     assert "−0.200" in watched(page)["text"]
 
 
-@pytest.mark.parametrize(("number", "key"), [("05", 2), ("06", 3)])
-def test_a_sure_row_gets_nearly_no_gradient(page, number, key):
-    open_task(page, number)
-    before = watched(page)["value"]
-    type_into(page, "exactly", "8")
-    right = with_score(4 + key, 8)["cross.ds"][0, 1, 2]
-    assert watched(page)["value"] == pytest.approx(right, abs=1e-12)
-    assert abs(right / before) < 0.03
+def test_the_way_in_makes_a_row_of_embeddings_longer(page):
+    before, after = turn_to(page, "04", -0.15)
+    assert numbers(load_example())["E"][3, 0] == -0.25
+    assert after[2, 0] - before[2, 0] == pytest.approx(0.1 * 6**0.5, abs=1e-12)
+    assert [tuple(cell) for cell in np.argwhere(after != before)] == [(2, 0)]
+
+
+@pytest.mark.parametrize("number", ["05", "06"])
+def test_a_sure_row_gets_nearly_no_gradient_right_or_wrong(page, number):
+    before, after = turn_to(page, number, 8)
+    assert abs(after[0, 1, 2] / before[0, 1, 2]) < 0.03
 
 
 def test_row_that_may_look_ahead_gives_less_weight_to_bos(page):
@@ -141,9 +190,10 @@ def test_one_entry_of_the_shared_matrix_moves_all_logits(page):
     assert "35 of the 35 numbers" in watched(page)["text"]
 
 
-def test_a_step_ten_times_as_long_makes_the_loss_worse(page):
+def test_the_shortest_of_the_steps_is_the_best(page):
     open_task(page, "13")
-    for rate, loss in ((0.001, 0.070), (0.01, 2.15)):
+    losses = {}
+    for rate in page.script("return App.rates"):
         example = load_example()
         logits, cache = example.model.forward(example.source, example.target_in)
         _, loss_cache = functional.cross_entropy(logits, example.target_out)
@@ -151,9 +201,17 @@ def test_a_step_ten_times_as_long_makes_the_loss_worse(page):
         example.model.backward(functional.cross_entropy_backward(1.0, loss_cache), cache)
         training.Adam(example.model.parameters(), lr=rate).step()
         page.script(CHOOSE, rate)
-        right = numbers(example)["output.L"]
-        assert watched(page)["value"] == pytest.approx(float(right), abs=1e-12)
-        assert right == pytest.approx(loss, abs=0.005)
+        losses[rate] = float(numbers(example)["output.L"])
+        assert watched(page)["value"] == pytest.approx(losses[rate], abs=1e-12)
+    assert min(losses, key=losses.get) == min(losses) == 0.001
+    assert (losses[0.001], losses[0.01]) == pytest.approx((0.070, 2.15), abs=0.005)
+
+
+def test_row_that_reads_another_token_moves_no_earlier_logit(page):
+    before, after = turn_to(page, "14", 3)
+    assert page.text(".turned") == "target x [t→s, 0]"
+    assert set(np.argwhere(after != before)[:, 0]) == {3, 4}
+    assert "14 of the 35 numbers" in watched(page)["text"]
 
 
 def test_lost_gradient_shows_where_the_letter_comes_twice_alone(page):
@@ -164,8 +222,29 @@ def test_lost_gradient_shows_where_the_letter_comes_twice_alone(page):
         with MISTAKES["token-twice"].planted():
             planted = numbers(load_example(word))["dE"]
         assert watched(page)["all"] == pytest.approx(list(planted.ravel()), abs=1e-12)
-        assert (abs(planted - numbers(load_example(word))["dE"])[3] < 1e-12).all() == agrees
+        wrong = (abs(planted - numbers(load_example(word))["dE"]) > 1e-12).any(axis=1)
+        assert wrong[3] != agrees
+        assert wrong.any()  # in "pop" the gradient of «p» is
         assert page.script("return document.querySelector('.computed .verdict').classList.contains('right')") == agrees
+
+
+def test_last_token_moves_no_earlier_key(page):
+    before, after = turn_to(page, "16", 3)
+    assert page.text(".turned") == "target x [s→eos, 0]"
+    assert set(np.argwhere(after != before)[:, 1]) == {4}
+    assert "6 of the 30 numbers" in watched(page)["text"]
+
+
+def test_score_of_the_first_letter_rises_with_what_self_attention_brings(page):
+    assert numbers(load_example())["decoder.self.p"][1, 4].argmax() == 2
+    scores = [array[0, 4, 0] for array in turn_to(page, "20", 3, 5, 8, 12)]
+    assert scores == sorted(set(scores))
+    assert (scores[0], scores[-1]) == pytest.approx((12.03, 12.72), abs=5e-3)
+
+
+def test_no_two_values_of_a_score_give_the_same_output(page):
+    outputs = [array[0, 1, 0] for array in turn_to(page, "21", -9, -3, 0, 3, 6, 10)[1:]]
+    assert outputs == sorted(set(outputs))
 
 
 # --- what it is like ---
@@ -238,7 +317,7 @@ def test_all_of_it_fits_into_its_frame(page, width, height):
     for number, state in TASKS.items():
         open_explorer(page, state, width=width, height=height)
         assert page.overflow() == []
-        last = ".turn" if number == "15" and width < 620 else "html"  # a long formula: what follows can be scrolled to
+        last = ".turn" if width < TOO_LONG.get(number, 0) else "html"
         bottom = page.script("return document.querySelector(arguments[0]).getBoundingClientRect().bottom", last)
         assert bottom <= height, (number, width)
 
