@@ -143,11 +143,11 @@ def test_explorer_leads_back_to_pages_of_the_site_and_alone_to_none(page, site):
 
 def test_search_finds_the_lesson_on_a_subject(page, site):
     page.open(site, "search.html?q=label+smoothing", over="http")
-    found = page.wait(
+    found = page.wait(  # until all are listed
         "const done = arguments[0];"
         "(function look() {"
         "  const links = [...document.querySelectorAll('#search-results li a')].map(a => a.getAttribute('href'));"
-        "  links.length ? done(links) : setTimeout(look, 50);"
+        "  document.querySelector('.search-summary')?.textContent ? done(links) : setTimeout(look, 50);"
         "})()"
     )
     assert any("03_softmax_cross_entropy" in link for link in found)
