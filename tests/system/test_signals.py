@@ -66,13 +66,13 @@ every_ending = pytest.mark.parametrize(
 def test_lesson_ends_with_the_script_that_it_runs(number, group, start, tmp_path):
     (tmp_path / "lessons").mkdir()
     code = "import time; print('begun', flush=True); time.sleep(60); open('figure', 'w').close()"
-    text = HEADER.format(number="00", word="one", time="3 s (fast: 1 s)", needs="nothing", code=code)
+    text = HEADER.format(number="00", word="one", time="3 s (fast: 1 s)", needs="none", code=code)
     (tmp_path / "lessons" / "00_one.py").write_text(text, "utf-8")
     command = "import pathlib, sys; from minitransformer import course; from minitransformer.cli import main\n"
     command += "course.FOLDER = pathlib.Path('lessons').resolve(); sys.exit(main())"
     process = start("-c", command, "lesson", "00")
-    while process.stdout.readline() != "begun\n":
-        pass
+    while (line := process.stdout.readline()) != "begun\n":
+        assert line, "it ended before the lesson began"
     assert end(process, number, group) == "minitransformer lesson: stopped\n"
     assert process.returncode == -number
     assert not (tmp_path / "figure").exists()
