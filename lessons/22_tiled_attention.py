@@ -116,23 +116,23 @@ lesson.compare("share of the right half", guess, shares[1])
 
 # %% [markdown]
 # That is the 56 % of «o» and the 17 % of «p» from lesson 05, found without the weight of any single key. And a merge
-# gives a report again, which can be merged with that on the next keys, and so on. **A row may forget its keys if it
-# remembers three things: the largest score, the total, and the answer so far.**
+# gives a report again, which can be merged with the next, and so on. **A row may forget its keys if it remembers three
+# things: the largest score, the total, and the answer so far.**
 #
 # ![Left: one tile exists at a time. Right: one row reads its keys, tile by tile](../plots/22_tiled_attention.png)
 #
 # A block of queries that meets a block of keys is called a tile. On the left, of all the scores only the dark tile
 # exists: the pale ones are done and forgotten, the dotted ones are still to come. On the right, one row reads 128 keys
-# in 16 tiles. You should see the largest score climb three times and then stay. At each climb the total so far is
-# scaled down before the tile adds its own terms, and at the last one you see it fall.
+# in 16 tiles. You should see the largest score climb three times, then stay. At each climb the total so far is scaled
+# down before the tile adds its own terms, and at the last one you see it fall.
 
 # %% [markdown]
 # ## In code
 #
-# `attend` is lesson 05, except that it returns a report instead of o alone, and `merge` is the two formulas. `reduce`,
-# from Python's own library, merges one report after the other, so each tile of scores is gone before the next comes.
-# In the end a row keeps o and one number: logsum = m + ln total = ln Σ_i exp(s_i), the logarithm of its whole
-# denominator.
+# `attend` is lesson 05, except that it returns a report instead of o, and `merge` is the two formulas. `reduce`, from
+# Python's own library, merges reports one by one, so each tile of scores is gone before the next comes. In the end a
+# row keeps o and one number, which is all that the way back needs of m and total: logsum = m + ln total = ln Σ_i
+# exp(s_i), the logarithm of its whole denominator.
 
 
 # %%
@@ -386,20 +386,35 @@ lesson.check("... and merged in pairs", error(pairs[2], answer), 1e-14)
 #
 # But a tile may be allowed for one row and forbidden for another, as with padding or a window. For a row that may see
 # none of its keys, the largest score is −∞, and −∞ − (−∞) is not a number. The NaN then survives every merge, even if
-# all later tiles are fine. The remedy is to subtract 0 where the largest score is −∞: such a report has the total 0.
+# all later tiles are fine. The remedy is to subtract 0 where the largest score is −∞: such a report has the total 0,
+# and an answer of 0. A merge needs it as well, because with a window the first two tiles are often both empty, and the
+# larger of their two largest scores is −∞, too.
 
 
 # %%
+def finite(m):
+    """What to subtract: m, or 0 where there is no key."""
+    return np.where(np.isfinite(m), m, 0.0)
+
+
 def attend_allowed(q, k, v, allowed, safe):
     s = np.where(allowed, q @ k.T / q.shape[-1] ** 0.5, -np.inf)
     m = s.max(axis=-1, keepdims=True)
-    weights = np.exp(s - (np.where(np.isfinite(m), m, 0.0) if safe else m))
+    weights = np.exp(s - (finite(m) if safe else m))
     total = weights.sum(axis=-1, keepdims=True)
     return m, total, weights @ v / np.where(total > 0, total, 1.0)
 
 
+def merge_allowed(left, right):
+    (m_left, total_left, o_left), (m_right, total_right, o_right) = left, right
+    m = np.maximum(m_left, m_right)
+    total_left, total_right = np.exp(m_left - finite(m)) * total_left, np.exp(m_right - finite(m)) * total_right
+    total = total_left + total_right
+    return m, total, (total_left * o_left + total_right * o_right) / np.where(total > 0, total, 1.0)
+
+
 allowed = np.ones((7, 10), dtype=bool)
-allowed[2, :4] = False  # row 2 may not see the first tile of 3 keys, nor key 3
+allowed[2, :7] = False  # row 2 may not see the first two tiles of 3 keys, nor key 6
 with_mask = {}
 with np.errstate(invalid="ignore"):
     for safe in (False, True):
@@ -407,7 +422,7 @@ with np.errstate(invalid="ignore"):
             attend_allowed(arrays["q"], arrays["k"][keys], arrays["v"][keys], allowed[:, keys], safe)
             for keys in tiles(10, 3)
         ]
-        with_mask[safe] = reduce(merge, masked)[2]
+        with_mask[safe] = reduce(merge_allowed if safe else merge, masked)[2]
 print("rows that are NaN:", np.flatnonzero(np.isnan(with_mask[False]).any(axis=-1)))
 right = functional.scaled_dot_product_attention(*(x[None, None] for x in arrays.values()), allowed)[0][0, 0]
 lesson.check("with the remedy, against the library's", error(with_mask[True], right), 1e-14)
@@ -517,8 +532,9 @@ for name, change in MISTAKES.items():
 # ### Exercise
 #
 # First: by the rule for exponentials, all sums are brought to the scale of the largest of three scores, in whatever
-# order. The report with m = −∞ and total = 0 changes nothing. Second: dropout puts a factor before p_tj in o_t = Σ_j
-# p_tj v_j, and the same factor before do_t·v_j in dp_tj. In Σ_j p_tj dp_tj it appears once, and the sum is do_t·o_t.
+# order. The report with m = −∞ and total = 0 changes nothing, and two of them make a third, if the code subtracts 0
+# where m is −∞ (see Going deeper). Second: dropout puts a factor before p_tj in o_t = Σ_j p_tj v_j, and the same factor
+# before do_t·v_j in dp_tj. In Σ_j p_tj dp_tj it appears once, and the sum is do_t·o_t.
 
 # %%
 # the pictures of this lesson

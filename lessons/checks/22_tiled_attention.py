@@ -116,6 +116,17 @@ def quote_deeper(lesson, run):
     broken = np.isnan(run.with_mask[False]).any(axis=-1)
     lesson.check("rows that are NaN without the remedy", broken.sum(), at_least=1)
     assert list(np.flatnonzero(broken)) == [2]
+    q, k, v = run.arrays.values()
+    tiles = run.tiles(len(k), 3)
+    empty = [run.attend_allowed(q, k[keys], v[keys], run.allowed[:, keys], True) for keys in tiles]
+    with np.errstate(invalid="ignore"):
+        half = np.isnan(reduce(run.merge, empty)[2]).any(axis=-1)
+    assert list(np.flatnonzero(half)) == [2], "a merge without the remedy survives two empty tiles"
+    m, total, o = (x[2] for x in run.merge_allowed(*empty[:2]))
+    assert np.isneginf(m).all()
+    lesson.check("two empty reports make another one", max(abs(total).max(), abs(o).max()), 0.0)
+    same = max(run.error(x, y) for x, y in zip(run.merge_allowed(*empty[2:]), run.merge(*empty[2:]), strict=True))
+    lesson.check("... and otherwise the merge with the remedy is the other one", same, 0.0)
     one, many = np.transpose(list(run.errors.values()))
     lesson.quote("Here are eight mistakes, each on 10 keys", len(run.arrays["k"]))
     hidden = one < 1e-12

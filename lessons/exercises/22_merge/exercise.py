@@ -2,9 +2,9 @@
 
 Difficulty 2 of 5, 20 minutes. See lesson 22, "A row in two halves" and "Merging two reports".
 
-Two readers have each seen some of the keys of the same queries. Each has forgotten the keys, and hands in the largest
-score m of each query, the total Σ_j exp(s_j − m) that it divided by, and its answer o, a weighted mean of its values.
-Write what a single reader of all keys would have handed in.
+Two readers have each seen some of the keys of the same queries, at least one. Each has forgotten the keys, and hands in
+the largest score m of each query, the total Σ_j exp(s_j − m) that it divided by, and its answer o, a weighted mean of
+its values. Write what a single reader of all keys would have handed in.
 
     minitransformer check 22_merge
 """
