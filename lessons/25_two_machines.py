@@ -56,8 +56,8 @@ example = running_example()
 #
 # The first machine reports a mean over its N_first = 5 tokens, and the second a mean over its N_second = 2. Write g for
 # the gradient of the whole batch, all parameters in one long vector, and g_first and g_second for those of the two
-# machines. These are 4.5 and 8.5 long, nearly at a right angle. How far is their plain mean, (g_first + g_second) / 2,
-# from g, in per cent of the length of g?
+# machines. These are 4.5 and 8.5 long, at an angle of 98°. How far is their plain mean, (g_first + g_second) / 2, from
+# g, in per cent of the length of g?
 
 
 # %%
@@ -141,8 +141,9 @@ lesson.check("... and against the library's gradient in parts", error(together_3
 #
 # Let the machines stand in a ring instead, and cut each vector into as many pieces as there are machines. In each step
 # every machine sends one piece to its neighbour, which adds it to its own and sends that sum on in the next step. A
-# piece that has been everywhere is complete, and goes round once more for everybody to copy. Here are three machines
-# with three pieces each. The digits in a cell say whose numbers are added up in it, and an orange one has just come in.
+# piece that has been everywhere is complete, and goes round once more for everybody to copy. So the first piece starts
+# on the first machine, and is complete on the last. Here are three machines with three pieces each. The digits in a
+# cell say whose numbers are added up in it, and an orange one has just come in.
 #
 # ![Three machines in a ring: four steps until each has all three sums](../plots/25_two_machines_ring.png)
 #
@@ -315,11 +316,11 @@ for seed in range(3):
 # %% [markdown]
 # ![The loss of three models, with the right weights and with the plain mean](../plots/25_two_machines_curves.png)
 #
-# You should see six curves that all fall. Each wrong model ends behind its twin, by 0.035 to 0.157, but who trains once
-# has no twin: the best wrong one ends at 0.624, ahead of a right one with 0.681. So a single curve tells nothing. It
-# would tell nothing either if both added their gradients and nobody divided: plain descent would go twice as far, but
-# Adam divides the factor out again. What finds such mistakes is an equation: up to rounding, the step of many machines
-# is the step of one.
+# You should see six curves that all fall. By the mean over tokens, each wrong model ends behind its twin, by 0.035 to
+# 0.157, but who trains once has no twin: the best wrong one ends at 0.624, ahead of a right one with 0.681. So a single
+# curve tells nothing. It would tell nothing either if both added their gradients and nobody divided: plain descent
+# would go twice as far, but Adam divides the factor out again. What finds such mistakes is an equation: up to rounding,
+# the step of many machines is the step of one.
 #
 # > **2012.** Krizhevsky, Sutskever and Hinton spread their network of 60 million weights over two graphics processors
 # > of 3 GB, because one could not hold it. In 2017 the eight processors of the paper shared each batch. In 2019 Shoeybi
@@ -334,7 +335,8 @@ for seed in range(3):
 # ### Heads are units, too
 #
 # Attention is cut in the same way. A head owns columns of W_q, W_k and W_v and rows of W_o (lesson 08), and needs no
-# number of any other head. So each machine takes some of the heads, x and M are copied to all, and one sum follows W_o:
+# number of any other head. So each machine takes some of the heads, x and M are copied to all (so dx and dM are
+# summed), and one sum follows W_o:
 
 # %%
 o, W_o = example["cross.o"], np.split(example["cross.W_o"], 2, axis=0)
@@ -436,11 +438,11 @@ for name, values in errors.items():
 # ### Which of the two?
 #
 # Sharing the batch costs one all-reduce for each step, as long as all parameters: 63 million in the base model, 252 MB
-# in float32. Cutting the layers costs two for each pair of matrices, one forward and one backward, of C numbers for
-# every token. The base model has 12 such pairs in its encoder and 18 in its decoder. With 25,000 tokens in the source
-# and 25,000 in the target, each of these 60 sums has 25,000 · 512 numbers, or 51 MB. Together that is 3.1 GB in a step,
-# and each of them keeps its layer waiting. So one shares the batch if the model fits, and cuts layers between
-# processors that sit side by side.
+# in float32. Cutting the layers costs two for each pair of matrices, one forward and one backward, of C numbers a
+# token. The base model has 12 such pairs in its encoder and 18 in its decoder. dM is summed, too, once for all layers.
+# With 25,000 tokens in the source and 25,000 in the target, each of these 61 sums has 25,000 · 512 numbers, or 51 MB.
+# Together that is 3.1 GB in a step, and each of them keeps a layer waiting. So one shares the batch if the model fits,
+# and cuts layers between processors that sit side by side.
 #
 # ## Exercise
 #

@@ -79,8 +79,8 @@ def quote_the_means(lesson, run):
     assert N_first + N_second == run.N
     lesson.quote("its N_first = 5 tokens, and the second a mean over its N_second = 2", N_first, N_second)
     long, short = np.linalg.norm(run.g_first), np.linalg.norm(run.g_second)
-    lesson.quote("These are 4.5 and 8.5 long", long, short)
-    lesson.check("nearly at a right angle: the cosine", abs(run.g_first @ run.g_second) / (long * short), 0.15)
+    angle = np.degrees(np.arccos(run.g_first @ run.g_second / (long * short)))
+    lesson.quote("These are 4.5 and 8.5 long, at an angle of 98°", long, short, angle)
     lesson.check("the plain mean of two is wrong, in per cent", run.wrong, at_least=50)
     lesson.check("the plain mean of 32 is wrong, in per cent", run.wrong_32, at_least=10)
     lesson.quote("take in 31 vectors", len(run.found) - 1)
@@ -143,9 +143,9 @@ def quote_deeper(lesson, run):
     one = 4e-6 * 25_000 * C
     lesson.quote("The base model has 12 such pairs in its encoder and 18 in its decoder", 6 * 2, 6 * 3)
     lesson.quote(
-        "With 25,000 tokens in the source and 25,000 in the target, each of these 60 sums has 25,000 · 512 numbers, or "
+        "With 25,000 tokens in the source and 25,000 in the target, each of these 61 sums has 25,000 · 512 numbers, or "
         "51 MB. Together that is 3.1 GB in a step",
-        *(25_000, 25_000, 2 * (12 + 18), 25_000, C, one, 60 * one / 1e3),
+        *(25_000, 25_000, 2 * (12 + 18) + 1, 25_000, C, one, 61 * one / 1e3),
     )
     lesson.quote("2 · 3/4 = 1.5", 2, 3, 4, 2 * 3 / 4)
     _, sent = run.all_reduce(list(np.ones((4, 12))))
