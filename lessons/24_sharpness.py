@@ -17,7 +17,7 @@
 # Her gradient was exact both times. But it is the slope *here*, and g says nothing about how the slope changes on the
 # way. So Lina does what everybody does and tries half a dozen rates, although the model could have told her the limit
 # before her first step, to within a factor of two: it is 0.0060. This lesson derives that number, finds it with a dozen
-# backward passes, and then discovers that it does not stay where it is.
+# backward passes, and then discovers that it does not stay.
 
 # %% Imports
 from contextlib import ExitStack
@@ -227,7 +227,8 @@ lesson.check("the library's Lanczos", error(largest_eigenpairs(product, len(thet
 #     L(θ − lr g) ≈ L − lr g·g + ½ lr² g·(J g)
 #
 # That is below L as long as lr < 2 g·g/(g·(J g)), and the curvature along g, g·(J g)/(g·g), is 305. It is almost the
-# sharpness, because g points nearly along the sharpest direction.
+# sharpness, because g points nearly along the sharpest direction. (One step feels the curvature along g; 2/λ is the
+# limit for going on.)
 
 # %%
 LRS = np.linspace(0.0, 0.016, 33)
@@ -239,8 +240,7 @@ print("the loss itself is back between", *(f"{lr:.4f}" for lr in LRS[np.flatnonz
 
 # %% [markdown]
 # By the parabola the loss is back where it was at lr = 0.0065, and in truth it is at 0.0112. (That the best step is
-# just at 2/λ is an accident.) So curvature knows the limit to within a factor of two, while the gradient does not even
-# know that there is one.
+# just at 2/λ is an accident.) So curvature knows the limit to within a factor of two, while the gradient knows of none.
 #
 # ## The surprise
 #
@@ -321,9 +321,9 @@ lesson.save(figure)
 #
 # From the same weights, both runs grow sharper until they meet their own limit, 50 with lr = 0.04 and 25 with lr =
 # 0.08. They overshoot it, to more than 70 and 45, because a jump needs many steps to grow, as in your first guess. Then
-# they fall back and hover near it: in the last third of the steps the sharpness stays between 49 and 51, and between 23
-# and 25. (It is measured halfway between two steps, since at the edge the weights jump to and fro between two walls,
-# with a sharpness of 55 and 46 after 400 steps of the slow run.)
+# they fall back and hover near it: in the last third the sharpness stays between 49 and 51, and between 23 and 25. (It
+# is measured halfway between two steps, since at the edge the weights jump between two walls: in the slow run it is 55
+# at step 400 and 46 at step 401.)
 #
 # Up to the limit the loss falls in every step. Beyond it, it should explode, and for a moment it does: it rises in 83
 # steps of the slow run and in 115 of the other. But the jumps carry θ out of the sharp place into a flatter one, where
@@ -402,9 +402,9 @@ for name, run in (("halved", halved), ("doubled", doubled), ("halved late", late
 #                 = θ_1² − θ_2² + lr² miss² (θ_2² − θ_1²)        the middle terms are equal and cancel
 #                 = (1 − lr² miss²) (θ_1² − θ_2²)
 #
-# Near a minimum nothing happens, since the miss is tiny. But if lr is above 2/λ, the miss grows with every jump, and
-# the factor 1 − lr² miss² brings θ_1² and θ_2² closer to each other. Their product stays near 1, so λ shrinks, until it
-# is below 2/lr and the misses die out. Nobody steers; the jumps do it.
+# Near a minimum nothing happens, since the miss is tiny. But if lr is above 2/λ, the miss grows with every jump, and as
+# long as lr |miss| is below √2, the factor 1 − lr² miss² brings θ_1² and θ_2² closer to each other. Their product jumps
+# to and fro around 1, so λ shrinks, until it is below 2/lr and the misses die out. Nobody steers; the jumps do it.
 
 # %%
 valley = {}
@@ -464,9 +464,10 @@ lesson.check("and the smallest", error(with_all[:1], eigenvalues[:1]), 1e-9)
 # ### Momentum, Adam, and batches
 #
 # With momentum, m₁ ← β₁ m₁ + g and θ ← θ − lr m₁, the limit on a valley is 2 (1 + β₁)/λ: 3.8/λ with β₁ = 0.9. (The
-# exercise below finds it.) Adam divides by √m̂₂, so its limit belongs to J after that division; Cohen et al. (2022)
-# report that it stays at 38/lr there. And with small batches, whose gradient is noisy, they found a sharpness below
-# 2/lr. Neither is measured here.
+# exercise below finds it.) This m₁ is a sum. Adam's is a mean (lesson 13), with the factor 1 − β₁ = 0.1 before g, so
+# the same limit is reached with ten times the rate, at 38/λ. But Adam also divides by √m̂₂, so for Adam λ is the
+# sharpness of J after that division; Cohen et al. (2022) report that it stays at 38/lr. And with small batches, whose
+# gradient is noisy, they found a sharpness below 2/lr. Neither is measured here.
 
 
 # %%
@@ -485,8 +486,8 @@ lesson.check("momentum: 3.79 arrives and 3.81 does not", arrives[3.79] and not a
 # %% [markdown]
 # ## Exercise
 #
-# 1. Pencil, 10 minutes. Show the limit with momentum. At the limit θ jumps to and fro: θ ← −θ and m₁ ← −m₁ in every
-#    step. Put that into the two lines, and solve for lr.
+# 1. Pencil, 10 minutes. Show the limit with momentum. As without it, at the limit θ jumps to and fro: θ ← −θ and m₁ ←
+#    −m₁ in every step. Put that into the two lines, and solve for lr.
 # 2. Keyboard, 10 minutes. Take 300 steps of plain descent on the running example with lr = 0.003, and measure its
 #    sharpness before and after. First predict: does it rise to 2/0.003 = 667?
 #

@@ -119,7 +119,8 @@ def quote_runs(lesson, run):
         theta = slow.visited[400 // run.EVERY]
         other = theta - slow.lr * run.gradient(theta, **run.setup)[1]
         walls = sharpness_at(run, theta), sharpness_at(run, other)
-        lesson.quote("with a sharpness of 55 and 46 after 400 steps of the slow run", *walls, 400, within=0.1)
+        there, here = walls
+        lesson.quote("it is 55 at step 400 and 46 at step 401", there, 400, here, 401, within=0.1)
     rises = [int((np.diff(each.losses) > 0).sum()) for each in (slow, quick)]
     lesson.quote("it rises in 83 steps of the slow run and in 115 of the other", *rises, within=0.4, full_only=True)
     lesson.quote("down to 0.72 and 0.64", slow.losses[-1], quick.losses[-1], within=0.06, full_only=True)
@@ -165,7 +166,9 @@ def quote_deeper(lesson, run):
     lesson.check("the next products make it larger", (parts[11:14] / parts[10:13]).min(), at_least=30)
     lesson.check("around the fifteenth direction it is found again", parts[13:17].max(), at_least=0.5)
     lesson.quote("2 (1 + β₁)/λ: 3.8/λ with β₁ = 0.9", 2, 1, 2 * 1.9, 0.9)
-    lesson.quote("report that it stays at 38/lr there", 2 * 1.9 / 0.1)
+    lesson.quote("1 − β₁ = 0.1 before g", 1, 1 - 0.9)
+    lesson.quote("with ten times the rate, at 38/λ", 2 * 1.9 / 0.1)
+    lesson.quote("report that it stays at 38/lr", 2 * 1.9 / 0.1)
 
 
 def quote_answers(lesson, run):
