@@ -175,9 +175,9 @@ for name, gradient in zip("qkv", found, strict=True):
 #
 # The answer is the right value, plus noise. If all keys are at right angles, the noise is 0, but there is room for only
 # D such keys. Random keys have k_i·k_j of the size 1/√D (lesson 05), so each term, with a value of length 1, has the
-# squared length 1/D on average. Products of different terms cancel, because random values point in all directions. So
-# the squared length of the noise is (S − 1)/D on average. For D = 16 it is 0.44 for 8 pairs, 1.94 for 32, and
-# 7.94 for 128.
+# squared length 1/D on average. In the square of the sum, products of different terms are 0 on average, because random
+# values point in all directions. So the squared length of the noise is (S − 1)/D on average. For D = 16 it is 0.44 for
+# 8 pairs, 1.94 for 32, and 7.94 for 128.
 
 
 # %%
@@ -222,8 +222,8 @@ lesson.compare("per cent of 32 pairs that the state finds again", guess, shares[
 # your answers have seen v_i itself, and not only Z.
 #
 # Nothing breaks at 16 pairs, where the right angles end. The memory does not overflow as a disk does. **All pairs lie
-# in one running sum that never grows, so they all fade together**, the first as much as the last, because a sum has no
-# order.
+# in one sum of a fixed size, so each new pair adds noise to all the others**, the first as much as the last, because a
+# sum has no order.
 #
 # ## A window instead
 #
@@ -286,8 +286,9 @@ print(f"of 128 pairs, trained on the first 48: {part.mean():.1f} % of all, {part
 # %% [markdown]
 # The trained matrix finds all of 64 pairs, of which the sum finds 27 %. So 256 numbers have much more room than a
 # running sum makes use of. With 128 pairs the room is too small, and the same training finds only 14 %, hardly more
-# than the sum. Train it on 48 of the 128 pairs alone, and it finds them all among the 128 values, which is 38 %. So a
-# memory that is too small loses most by trying to keep everything.
+# than the sum; trained until the gradient is 0, it finds no more. Train it on 48 of the 128 pairs alone, and it finds
+# them all among the 128 values. That is 37.5 %, and with a few lucky others 38.8 %. So a memory that is too small loses
+# most by trying to keep everything.
 #
 # A running memory has to write each pair in one step, before it knows the next. But a model can learn keys that disturb
 # each other less than random ones. In the library's own experiment (docs/benchmarks.md) a small decoder with linear

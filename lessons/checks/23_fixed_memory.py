@@ -110,19 +110,39 @@ def quote_recall(lesson, run):
         full_only=True,
     )
     lesson.quote(
-        "Train it on 48 of the 128 pairs alone, and it finds them all among the 128 values, which is 38 %",
+        "Train it on 48 of the 128 pairs alone, and it finds them all among the 128 values. That is 37.5 %, and with a "
+        "few lucky others 38.8 %",
         48,
         128,
         128,
         100 * 48 / 128,
+        run.part.mean(),
+        within=0.02,
         full_only=True,
     )
     if not lesson.fast:
         lesson.check("the trained matrix finds all of 32 pairs", found[32], at_least=99.0)
         lesson.check("... and of 64", found[64], at_least=90.0)
         lesson.check("... and few of 128", found[128], 25.0)
+        share, slope = trained_to_the_end(run)
+        lesson.check("... even where the gradient is nearly 0", share, 25.0)
+        lesson.check("... which it is", slope, 1e-6)
         lesson.check("trained on 48 of 128, it finds of these", run.part[:48].mean(), at_least=99.0)
     lesson.check("the state at 128 pairs, per cent", state[5], 14.0)
+
+
+def trained_to_the_end(run, steps=6000):
+    """128 pairs, trained with a rate that falls to 0 -> per cent found, and the largest number of the gradient."""
+    rng = np.random.default_rng(128)
+    k, v = run.unit(rng, 128, 16), run.unit(rng, 128, 16)
+    Z = run.Parameter(np.zeros((16, 16)))
+    adam = run.Adam([Z], lr=0.3)
+    for step in range(steps):
+        adam.lr = 0.3 * (1 - step / steps)
+        p, _ = run.softmax(k @ Z.data @ v.T)
+        Z.grad[...] = k.T @ (p - np.eye(128)) @ v / 128
+        adam.step()
+    return 100 * ((k @ Z.data @ v.T).argmax(axis=1) == np.arange(128)).mean(), np.abs(Z.grad).max()
 
 
 def quote_age(lesson, run):
