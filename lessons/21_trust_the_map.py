@@ -195,12 +195,13 @@ lesson.check("logits, with the weights of all heads moved", error(after, before)
 # a row over all 16 heads, and write model_j for the mean in the model, and copy_j for the mean in the copy. The copy's
 # loss has two parts,
 #
-#     L = KL(model ‖ copy) + 3 Σ_j model_j copy_j        for each row
+#     L = KL(model ‖ copy) + 3 Σ_j model_j copy_j                    for each row
+#     KL(model ‖ copy) = Σ_w p_model(w) ln(p_model(w) / p_copy(w))   over all tokens w
 #
-# of which the first, the Kullback-Leibler divergence, is 0 where both give the same probabilities, and the second is
-# large where both look at the same place (3 is our choice). A single head's p_j enters copy_j by a sixteenth, so the
-# second part gives it the gradient 3 model_j / 16. It is added to the dp of lesson 06, the price of a look: looking
-# where the model looks becomes more expensive.
+# of which the first, the Kullback-Leibler divergence, is 0 where both answer with the same probabilities, and the
+# second is large where both look at the same place (3 is our choice). A single head's p_j enters copy_j by a sixteenth,
+# so the second part gives it the gradient 3 model_j / 16. It is added to the dp of lesson 06, the price of a look:
+# looking where the model looks becomes more expensive.
 #
 # **Your number.** Of 100 rows, in how many does the trained copy have its largest weight where the model has it?
 
@@ -395,8 +396,8 @@ for name, values in ranks.items():
 #    tells nothing at all.
 # 2. No. The scores q kᵀ have the rank D at most, and the softmax forgets one number for each row. ln p must be, up to
 #    one number for each row, a matrix of rank D. A single row always is.
-# 3. Yes, if the three values and the ones are independent: three keys have three unknown weights, and up to five
-#    equations determine them. The null space counts only keys that the row may see.
+# 3. Yes, if the three rows of [v 1] that belong to these keys are independent, as they are unless the three values lie
+#    on one line. Then δ [v 1] = 0 has no solution but δ = 0. The null space counts only keys that the row may see.
 # 4. No. Each may do the other's work. In lesson 20, three induction heads stood in for the fourth.
 #
 # The exercise. First: δ = (1, −2, 1), up to a factor. From p one can go to (1/2, 0, 1/2) and to (0, 1, 0), so the
