@@ -55,7 +55,7 @@ example = running_example()
 #
 # and x_t and x_j, in layer 1, are a token and its position, nothing else? What makes the place of «p» special is that
 # «o» stands before it, and that is written neither in the vector of «p» nor in that of the row. Exchange the token
-# before j, and s_tj stays the same to the last digit, whatever W_q and W_k are. More heads only repeat the question.
+# before j, and s_tj stays the same, whatever W_q and W_k are. More heads only repeat the question.
 #
 # The row can find the other «o», which has the same token. But that place hands over only what it has, and
 # it does not have its successor: a causal mask (lesson 07) never lets it look ahead.
@@ -132,12 +132,12 @@ lesson.check("our head of layer 2, against the library's attention", error(says,
 # ![What the two heads look at](../plots/20_induction.png)
 #
 # In the first four letters no position has heard the token of the row yet, so all scores are 0, and the row spreads its
-# weight over all that it sees. («bos» has heard itself.) From the second «s» on, every answer is right.
+# weight over all that it sees. From the second «s» on, every answer is right.
 #
 # ## What the query meets
 #
-# Write y for what layer 1 hands to layer 2. It is what was there, plus what the head adds, which is the mean of the
-# values, with the weights p of layer 1, times W_o (lesson 08):
+# Write y for what layer 1, with one head and without norms, hands to layer 2. It is what was there, plus what the head
+# adds, which is the mean of the values, with the weights p of layer 1, times W_o (lesson 08):
 #
 #     y_j = x_j + Σ_i p_ji x_i W_v1 W_o1
 #
@@ -147,8 +147,8 @@ lesson.check("our head of layer 2, against the library's attention", error(says,
 #             = y_t W_q2 W_k2ᵀ y_jᵀ                   a dot product of two rows is row times column
 #             = y_t W_q2 W_k2ᵀ x_jᵀ + Σ_i p_ji y_t W_q2 W_k2ᵀ (x_i W_v1 W_o1)ᵀ
 #
-# The last line puts in y_j, and multiplies out. The first term is what one layer could do: it compares with token j.
-# The second compares with each token i that j has looked at, and it needs
+# The last line puts in y_j, and multiplies out. The first term compares y_t with token j itself, the second with each
+# token i that j has looked at, and it needs
 #
 #     (x_i W_v1 W_o1)ᵀ = W_o1ᵀ W_v1ᵀ x_iᵀ
 #
@@ -250,8 +250,8 @@ print("layer 2, weight on tokens after copies: ", *(f"{share:.2f}" for share in 
 #
 # Above is one text of 32 tokens, with a period of 8. The head of layer 1, on the left, puts about half of its weight,
 # 0.49, on the token before. In layer 2, on the right, the lines begin where the text repeats, 7 places back (the period
-# − 1), where the copies of the row's token have their successors. Unlike ours, no single pair does all the work: Going
-# deeper takes the heads out one by one.
+# − 1), where the copies of the row's token have their successors. Unlike ours, no single pair does all the work (see
+# Going deeper).
 #
 # At the lower left you should see the blue curve leave the orange one after some 200 steps. If both rise together, all
 # of your texts have the same period, and a distance is enough.
@@ -264,8 +264,8 @@ print("layer 2, weight on tokens after copies: ", *(f"{share:.2f}" for share in 
 # ## The surprise
 #
 # With one layer, no row can find what it is looking for, and still 23 of 100 tokens are right, where guessing gives 3.
-# How is that possible? The lower right picture has the weight of its four heads by distance: most of it lies 7 to 15
-# places back. So let us try a rule without any model: say the token that is most frequent there.
+# The lower right picture has the weight of its four heads by distance: most of it lies 7 to 15 places back. So let us
+# try a rule without any model: say the token that is most frequent there.
 
 # %%
 (only,) = one.attention_weights(tested.ids)
@@ -279,9 +279,10 @@ print(f"the most frequent token 7 to 15 places back is right in {100 * rule:.0f}
 
 # %% [markdown]
 # A text repeats after 8 to 16 tokens, so the answer *must* stand 7 to 15 places back, and 0.8 of the weight, on
-# average, lies there. The model only does not know which of the nine it is, and the rule, which does not know it
-# either, is right in 26 of 100 cases. One layer has learnt how far away the answer is, because a distance is a fact
-# about positions. It cannot learn *which* it is, because that is a fact about what stands before.
+# average, lies there. The model only does not know which of the nine it is. Nor does the rule, but it is right in 26 of
+# 100 cases, not in 11: some tokens repeat by chance, with period 8 the answer stands there twice, and early rows have
+# fewer places. One layer has learnt how far away the answer is, because a distance is a fact about positions. It cannot
+# learn *which* it is, because that is a fact about what stands before.
 #
 # Its curve alone shows a model that learns something. To see what, look inside, and ask what could be right without it.
 
@@ -310,14 +311,15 @@ print("right of 100          zero   mean")
 for layer, number, _ in list(lost)[::2]:
     shares = (lost[layer, number, kind] for kind in ("zero", "mean"))
     print(f"layer {int(layer) + 1}, head {number}  ", *(f"{share:6.0f}" for share in shares))
+print("layer 1, weight on the token itself:", *(f"{share:.2f}" for share in itself))
 
 # %% [markdown]
 # Three things surprised us. The head of layer 1 that is missed most, head 3, is not the one that looks at the token
-# before: its weight there is 0.01, and 0.99 lies on the token itself. It looks as if the query of layer 2 came through
-# a head as well, and docs/inside.md shows, in models like this one, that it does. The best induction head can go, and
-# 79 of 100 tokens are still right, because its three neighbours do the same work. And head 1 of layer 1 costs 31 tokens
-# if it becomes 0, but 3 if it becomes its mean. What is missed then is mostly a constant, on which the layers above
-# rely as on a bias. Zero is a value like any other, and one that the model has never seen.
+# before: its weight there is 0.01, and 0.99 lies on the token itself, which it copies into other features. It looks as
+# if the query of layer 2 read them there, and docs/inside.md shows, in models like this one, that it does. The best
+# induction head can go, and 79 of 100 tokens are still right, because its three neighbours do the same work. And head 1
+# of layer 1 costs 31 tokens if it becomes 0, but 3 if it becomes its mean. What is missed then is mostly a constant, on
+# which the layers above rely as on a bias. Zero is a value like any other, and one that the model has never seen.
 #
 # ### A key taken out
 #
@@ -360,8 +362,9 @@ lead = {name: part[4, 0] - part[4, 3] for name, part in split.items()}
 print("row s→eos, by how much «s» leads «p»:", *(f"{name} {value:.2f}," for name, value in lead.items()))
 
 # %% [markdown]
-# Of a lead of 22.74, head 1 of self-attention brings 16.53, and the row's own token and position only 2.51. The row
-# did not work out from these alone where the word begins: an earlier head has written it into the row.
+# The other 0.08 goes to «t» beside it; we ask what tells «s» from «p», the other end of the word. Of a lead of 22.74,
+# head 1 of self-attention brings 16.53, and the row's own token and position only 2.51. The row did not work out from
+# these alone where the word begins: an earlier head has written it into the row.
 #
 # [In the explorer: in row s→eos, head 1 of self-attention gives «o» the largest weight. If you turn that score up, does
 # «s» in cross-attention rise or fall?

@@ -25,7 +25,7 @@ HANDS = {
             "queries and keys are exchanged: y_t is what asks": (
                 lambda run: run.W_k2 @ run.W_q2.T @ run.W_o1.T @ run.W_v1.T
             ),
-            "this is the first term, which knows nothing of layer 1": lambda run: run.W_q2 @ run.W_k2.T,
+            "this is the first term, which compares with token j itself": lambda run: run.W_q2 @ run.W_k2.T,
             "this composes layer 1 with the query instead of the key": (
                 lambda run: run.W_v1 @ run.W_o1 @ run.W_q2 @ run.W_k2.T
             ),
@@ -107,7 +107,13 @@ def quote_one_layer(lesson, run):
     best = count == count.max(axis=-1, keepdims=True)
     share = np.take_along_axis(best / best.sum(-1, keepdims=True), run.tested.targets[..., None], -1)[..., 0]
     lesson.check("the rule, counted in a loop", abs(share[run.again].mean() - run.rule), 1e-12)
-    lesson.quote("is right in 26 of 100 cases", 100 * run.rule, 100)
+    lesson.quote("is right in 26 of 100 cases, not in 11", 100 * run.rule, 100, 100 / 9)
+    full = run.again & (np.arange(T) >= 15)  # rows with nine places
+    eight = (ids[:, 8:] == ids[:, :-8]).all(axis=1)[:, None]
+    chance, twice, early = (share[each].mean() for each in (full & ~eight, full & eight, run.again & ~full))
+    lesson.check("the rule with nine places, once there: more than 1/9, by chance repeats", chance, at_least=0.15)
+    lesson.check("... where the answer stands there twice", twice, at_least=0.7)
+    lesson.check("... and in early rows", early, at_least=0.2)
     said = run.one(ids).argmax(axis=-1)
     inside = np.take_along_axis(count, said[..., None], -1)[run.again] > 0
     lesson.check("what one layer says stands 7 to 15 places back", inside.mean(), at_least=lesson.pick(0.97, 0.9))
@@ -151,6 +157,7 @@ def check_the_example(lesson, run):
     lesson.example("decoder.self.o", np.array(run.outputs))
     lesson.example("cross.s[0]", sum(run.split.values()))
     lesson.quote("0.92 of its weight", run.example["cross.p"][0, 4, 0])
+    lesson.quote("The other 0.08 goes to «t»", run.example["cross.p"][0, 4, 1])
     assert run.maps[1][4].argmax() == 2, "head 1 does not look at «o» most"
     lesson.quote(
         "Of a lead of 22.74, head 1 of self-attention brings 16.53, and the row's own token and position only 2.51",
