@@ -123,8 +123,8 @@ lesson.check('for "stop", p follows from o: [o 1] times the inverse', error(back
 # %% [markdown]
 # ![All maps of one row](../plots/21_trust_the_map.png)
 #
-# With "stop" there would have been nothing to argue about, because there o determines p, and no other map is possible.
-# From five letters on, it is one choice among many.
+# With "stop" there would have been nothing to argue about, because there o determines p. From five letters on, p is one
+# of many.
 #
 # [In the explorer: turn the score of «p» in row p→o. Can two of its values give exactly the same o?
 # Guess first.](../minitransformer/explorer/page/index.html#embed=cross.o[0,1,0]&turn=cross.s[0,1,3])
@@ -132,8 +132,8 @@ lesson.check('for "stop", p follows from o: [o 1] times the inverse', error(back
 # ## All heads at once
 #
 # Is that a rare case? We train a model that reverses words of up to 8 letters, with 2 layers and 8 heads of D = 4
-# features. A word of 8 letters and its end are S = 9 keys. For ten words we walk with every row, as above, and run the
-# model with the weights that we reach.
+# features. A word of 8 letters and its end are S = 9 keys. For ten words we walk with every row, and run the model with
+# the weights that we reach.
 #
 # **Your number.** In how many directions can a row of cross-attention move, in each head?
 
@@ -181,9 +181,10 @@ print(f"weight that has moved: {np.mean(shares):.2f} of 1; the same largest weig
 lesson.check("logits, with the weights of all heads moved", error(after, before), 1e-11)
 
 # %% [markdown]
-# The weights of all 16 heads have moved, and not one logit has changed. How far the weights can go is another
-# matter, because a direction is of no use if its first step makes a weight negative, and a row that is nearly sure has
-# many weights near 0. On average 0.09 of the weight moves, and in 68 of 100 rows the largest weight stays where it is.
+# The weights of all 16 heads have moved, and not one logit has changed. (Layer 2 keeps its values, since layer 1
+# returns the same.) How far the weights can go is another matter, because a direction is of no use if its first step
+# makes a weight negative, and a row that is nearly sure has many weights near 0. On average 0.09 of the weight moves,
+# and in 68 of 100 rows the largest weight stays where it is.
 #
 # ## The objection
 #
@@ -284,8 +285,8 @@ print("right letters without this head, of 100: ", *(f"{share:4.0f}" for share i
 
 # %% [markdown]
 # We were wrong. In 100 of 100 rows it is the letter's own place that counts most, for the copy, too: from there the
-# probabilities move by 0.99, and from the best other place by 0.01. It has carried next to nothing elsewhere. It has
-# done something simpler: two of its 16 heads still give the right letter 0.47 and 0.43 of their weight, and nearly all
+# probabilities move by 0.99, and from the best other place by 0.01. It has carried next to nothing elsewhere, but done
+# something simpler: two of its 16 heads still give the right letter 0.47 and 0.43 of their weight, and nearly all
 # others give it nothing. In the mean over 16 heads, the two vanish behind the others. But take the first of the two
 # away, and of 100 letters only 54 are right, while any one of the 14 others can go, and at least 96 are right.
 #

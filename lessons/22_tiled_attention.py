@@ -431,8 +431,9 @@ lesson.check("with the remedy, against the library's", error(with_mask[True], ri
 # ### Mistakes that one tile cannot show
 #
 # What if a test uses a short text, as tests do? Here are eight mistakes, each on 10 keys: with tiles of 16, so that all
-# keys are in one tile, and with tiles of 3. The numbers are the largest errors, of o for those in a merge and of dq, dk
-# and dv for those in the backward pass.
+# keys are in one tile, and with tiles of 3. Each changes one of three lines: the share of a half in a merge, a tile's
+# weights exp(s − logsum), or the average price do·o. The numbers are the largest errors, of o for those in a merge and
+# of dq, dk and dv for those in the backward pass.
 
 
 # %%
