@@ -10,8 +10,8 @@
 #
 # ## One rate for 826 numbers
 #
-# Amir has come as far as you have: he has the gradient g of our model's loss, for all of its 826 parameters θ, and only
-# one line is missing before the model can learn. He writes θ ← θ − lr g with lr = 0.001, and looks at what moves.
+# Amir has the gradient g of our model's loss, for all of its 826 parameters θ, and only one line is missing before the
+# model can learn. He writes θ ← θ − lr g with lr = 0.001, and looks at what moves.
 #
 # The parameter with the largest gradient, −1.35, has moved by 0.00135. The one with the smallest that is not 0,
 # 0.0000115, has moved by 0.00000001, which is 118,000 times less. A rate that suits the second would make the first fly
@@ -184,31 +184,32 @@ lesson.compare("loss after one step with lr = 0.01", guess, after[0.01])
 # [In the explorer: which learning rate takes the loss lowest in one step? Guess
 # first.](../minitransformer/explorer/page/index.html#embed=output.L&turn=lr&steps=1&lr=0.001&weights=trained)
 #
-# The more parameters pull together, the worse this gets. Take one output of a linear layer, y = Σ_c x_c W_c, with the
-# gradients dW_c = x_c dy. The first step changes each W_c by −lr sign(x_c) sign(dy), and so y by
+# The more parameters pull together, the worse this gets. Take one output of a linear layer, y = Σ_c x_c W_c, and a
+# single token, so that dW_c = x_c dy. The first step changes each W_c by −lr sign(x_c) sign(dy), and so y by
 #
-#     −lr sign(dy) Σ_c x_c sign(x_c) = −lr sign(dy) Σ_c |x_c|           about 0.8 C lr in size, for normal x_c
+#     −lr sign(dy) Σ_c x_c sign(x_c) = −lr sign(dy) Σ_c |x_c|           0.8 C lr: a normal |x_c| has the mean 0.8
 #
-# All C terms have the same sign, so wide models need short steps. And the first step is usually the most dangerous one,
-# because later the gradients of different batches differ in sign and cancel in m₁, but not in m₂.
+# All C terms have the same sign, so wide models need short steps. This is the worst case (0.8 is √(2/π)): with N tokens
+# dW_c = Σ_n x_nc dy_n, and the signs agree only as far as the tokens do. And the first step is usually the most
+# dangerous one, because later the gradients of different batches differ in sign and cancel in m₁, but not in m₂.
 
 # %% [markdown]
 # ## The Noam schedule
 #
-# The paper's learning rate takes care of wide models and the first step. It falls with the width as 1/√C (not 1/C:
-# later, when signs differ, C terms add up to about √C), and it begins close to 0. It rises in a straight line for 4,000
-# steps, the warm-up, and then falls as 1/√step:
+# The paper's learning rate takes care of wide models and the first step. It falls with the width as 1/√C (not 1/C,
+# perhaps because later, when signs differ, C terms add up to about √C), and it begins close to 0. It rises in a
+# straight line for 4,000 steps, the warm-up, and then falls as 1/√step:
 #
 #     lr = C^−0.5 · min(step^−0.5, step · warmup^−1.5)
 #
 # The two branches meet where step^−0.5 = step · warmup^−1.5, which means step = warmup. There is the peak, with lr =
 # 1/√(C · warmup): 6.99e-4 for the base model (C = 512), 4.94e-4 for the big one (C = 1024). Step 1 has only 1.75e-7. In
-# the layer of the last section, with C = 512, a first step of 6.99e-4 would change y by 0.29, and one of 1.75e-7
+# the layer above, with C = 512 and one token, a first step of 6.99e-4 would change y by 0.29, and one of 1.75e-7
 # changes it by 0.00007.
 #
-# There are two traps. At step 0 the formula divides by zero, so count from 1, even if a scheduler such as PyTorch's
-# LambdaLR begins at 0. And much code puts a factor in front of the formula and calls that factor the learning rate.
-# Then "lr = 2" means twice this curve, with a peak of 1.40e-3.
+# There are two traps. At step 0 the formula divides by zero, so count from 1 (PyTorch's LambdaLR begins at 0). And much
+# code calls a factor in front of the formula the learning rate. Then "lr = 2" means twice this curve, with a peak of
+# 1.40e-3.
 
 
 # %%
@@ -255,20 +256,20 @@ lesson.save(figure)
 # ![The loss after one step of Adam, and the Noam schedule](../plots/13_adam_noam.png)
 #
 # The loss after one step dips near 0.001 and then climbs, while the prediction falls for ever. On the right, all three
-# curves peak at step 4,000. If yours do not, you may have counted each weight array as a step.
+# curves peak at step 4,000.
 
 # %% [markdown]
-# > **2014.** Diederik Kingma and Jimmy Ba, two doctoral students in Amsterdam and Toronto, published Adam. It divides
-# > by the root of a mean of squares, as RMSprop had done in a lecture of Geoffrey Hinton in 2012, and corrects both
-# > means for their beginning. In 2017 the Transformer was trained with it, and Ilya Loshchilov and Frank Hutter took
-# > weight decay out of the gradient: AdamW.
+# > **2014.** Diederik Kingma and Jimmy Ba, two doctoral students, published Adam. It divides by the root of a mean of
+# > squares, as Geoffrey Hinton's RMSprop had done in 2012, and corrects both means for their beginning. In 2017 the
+# > Transformer was trained with it, and Ilya Loshchilov and Frank Hutter took weight decay out of the gradient: AdamW.
 
 # %% [markdown]
 # ## The surprise
 #
-# The biases of the keys in the three attentions are 18 parameters without influence. A key bias b_k adds q_t·b_k to all
-# scores of a row, and the softmax ignores what is added to all of them. So the gradient of b_k is exactly 0, and it
-# "never learns", as lesson 06 said. But in floating point the terms of this 0 cancel only up to rounding noise.
+# Of our 31 zero gradients, 13 belong to a hidden feature that ReLU holds at 0, and 18 to the biases of the keys in the
+# three attentions. A key bias b_k adds q_t·b_k to all scores of a row, and the softmax ignores what is added to all of
+# them. So the gradient of b_k is exactly 0, and it "never learns", as lesson 06 said. But in floating point the terms
+# of this 0 cancel only up to rounding noise.
 #
 # **Your guess.** We train the model for 100 steps in float32. How far have the key biases moved then, compared with the
 # query biases, which do matter?
@@ -308,7 +309,7 @@ lesson.compare("key biases over query biases, in float32", guess, moved_by["floa
 # In float64 the noise is far below ε, and the key biases stay where they are. In float32 the noise is about 5e-9,
 # millions of times smaller than the gradients of the query biases (0.11). But it is above ε = 1e-9, and Adam divides by
 # its size. So the key biases move by about 0.004, nearly as far as the query biases, which move by 0.005. The loss
-# cannot see it, and it does no harm, but two correct implementations, compared after training, differ here.
+# cannot see it, but two correct implementations, compared after training, differ here.
 
 # %% [markdown]
 # ## Going deeper
@@ -411,7 +412,7 @@ lesson.check("all gradients times 0.1: the same weights after 100 steps, except 
 #
 # ### Do you remember?
 #
-# 1. It adds the same number to all scores of a row, and no weight changes. So its gradient is 0.
+# 1. It adds the same number to all scores of a row, so no attention weight changes, and its gradient is 0.
 # 2. Hardly at all: p − p* is almost 0 there, and with it every gradient further back. (Adam divides by that size, and
 #    moves on.)
 # 3. All weights of all sub-layers, and all by the learning rate, so that each sub-layer added much the same to every

@@ -60,7 +60,10 @@ def verify(lesson, run):
     )
     x = np.random.default_rng(0).standard_normal((1000, 512))
     change = np.abs(x).sum(axis=1).mean()
-    lesson.quote("about 0.8 C lr in size, for normal", change / 512)
+    lesson.quote("0.8 C lr: a normal |x_c| has the mean 0.8", change / 512, change / 512)
+    lesson.quote("0.8 is √(2/π)", change / 512, 2)
+    lesson.check("the mean of a normal |x_c| is √(2/π)", abs(change / 512 / np.sqrt(2 / np.pi) - 1), 2e-3)
+    worst_case(lesson, x)
     lesson.quote(
         "6.99e-4 for the base model (C = 512), 4.94e-4 for the big one (C = 1024). Step 1 has only 1.75e-7",
         *(noam(4000, 512), 512, noam(4000, 1024), 1024, 1, noam(1, 512)),
@@ -82,6 +85,24 @@ def verify(lesson, run):
     key_biases(lesson, run, start)
     deeper(lesson, run)
     claims(lesson, run, adam_step)
+
+
+def worst_case(lesson, x):
+    """One output of a linear layer, in the first step of Adam from all tokens x (N, C)."""
+    dy = np.random.default_rng(1).standard_normal(len(x))
+    most = np.abs(x).sum(axis=1)
+    for N, unrelated in ((1, 1.0), (20, 20**-0.5)):
+        change = [
+            dy[n] / abs(dy[n]) * x[n] @ np.sign(dy[at : at + N] @ x[at : at + N])
+            for at in range(0, len(x), N)
+            for n in range(at, at + N)
+        ]
+        share = np.array(change) / most
+        lesson.check(f"{N} tokens: y changes by at most lr Σ_c |x_c|", np.abs(share).max(), 1 + 1e-12)
+        if N == 1:
+            lesson.check("one token: and by all of it", share.min(), at_least=1 - 1e-12)
+        else:
+            lesson.check("unrelated tokens: by far less", share.mean(), 1.2 * unrelated)
 
 
 def first_steps(lesson, run, largest):
@@ -135,8 +156,10 @@ def key_biases(lesson, run, start):
     loss, gradient = run.loss_and_gradient(model, weights)
     lesson.check("5 added to all key biases: the loss changes by", abs(loss - run.L), 1e-13)
     off = np.abs(run.g) < 1e-9
-    lesson.quote("three attentions are 18 parameters without influence", off[key].sum())
+    lesson.quote("and 18 to the biases of the keys", off[key].sum())
     rest = np.setdiff1d(np.flatnonzero(off), key)
+    lesson.quote("Of our 31 zero gradients, 13 belong to a hidden feature", off.sum(), len(rest))
+    lesson.check("a hidden feature has C + 1 + C of them", abs(len(rest) - (6 + 1 + 6)), 0)
     lesson.check("they belong to the feed-forward network", all("feed_forward" in names[i] for i in rest), at_least=1)
     lesson.check("and are 0 without noise", np.abs(run.g[rest]).max(), 0)
     lesson.check("no gradient of a key bias is more than noise", np.abs(gradient[key]).max(), 1e-15)
