@@ -86,8 +86,8 @@ example = running_example()
 # A price alone is no reason to move, because the weights of a row sum to 1, and more for one letter means less for the
 # others. Lesson 03 has the derivative of the softmax: ∂p_i/∂s_j = p_i (1[i = j] − p_j).
 #
-# **Your line.** Write the gradient of the row's four scores from its weights p[1] and its prices dp[1]. Which of the
-# scores will gradient descent raise?
+# **Your line.** Write the gradient of the row's four scores from its weights p[1] and its prices dp[1]. Which scores
+# should rise?
 
 # %%
 q, k, v, do, p = (example[f"cross.{name}"][0] for name in ("q", "k", "v", "do", "p"))
@@ -114,8 +114,8 @@ lesson.judge("ds_row", ds_row)
 #     dp_j − p·dp  −0.098    0.259   −0.300    0.675
 #     ds_j         −0.004    0.056   −0.169    0.117
 #
-# Read the formula aloud: *how much I look at it, times how much more it costs than the average I attend to*. Where ds
-# is negative, descent raises the score: that of «o» goes up, and that of «s» a little, while «t» and «p» go down.
+# Read the formula aloud: *how much I look at it, times how much more it costs than the average I attend to*. Descent on
+# the scores themselves raises those whose ds is negative, «o» and a little «s», and lowers «t» and «p».
 
 # %% [markdown]
 # > **1992.** Williams trained networks that choose at random: a choice becomes likelier if its reward was better than a
@@ -152,6 +152,7 @@ lesson.judge("ds_row", ds_row)
 # ![A step of descent turns a query and a key towards each other](../plots/06_attention_backward_turn.png)
 #
 # With a learning rate of 2, the angle between the two falls from 67° to 48°, and their score rises from 1.84 to 3.77.
+# But one query serves four scores, and its step raises that of «p», too (question 1).
 #
 # The gradients of the keys sum to Σ_j dk_j = Σ_t (Σ_j ds_tj) q_t / √D = 0, since a vector added to all keys changes no
 # weight. The bias b_k of lesson 05 is such a vector, and this is its gradient, so it never learns.
@@ -229,10 +230,10 @@ lesson.check("all three, against the library's", worst, 1e-13)
 # ## Let descent run
 #
 # Take row p→o, keep its prices, and let descent move the scores by −ds, again and again. Then do so from a worse start,
-# where the score of «p» leads by 2, 4, 6 or 8.
+# where «p» has the score 2, 4, 6 or 8, the others 0.
 #
-# **Your guess.** From a lead of 2 it takes 12 steps until «o» has more than half of the weight. How many does it take
-# from a lead of 8?
+# **Your guess.** From a lead of 2 it takes 12 steps until «o» has more than half. How many does it take from a lead of
+# 8?
 
 # %%
 guess_steps = ...  # until «o» has more than half, from a lead of 8
@@ -261,15 +262,15 @@ lesson.compare("steps from a lead of 8", guess_steps, steps[8])
 # %% [markdown]
 # ![Descent on the scores of one row](../plots/06_attention_backward_descent.png)
 #
-# On the left you should see the average price fall from −0.054 towards −0.354, the price of «o», and cross the line of
-# «s» on its way. If yours rises, it walks along the gradient instead of against it. On the right, the larger the lead,
-# the longer a curve waits before it rises; if all four rise at once, the factor p_j is missing.
+# On the left the average price falls from −0.054 towards −0.354, the price of «o», and crosses the line of «s» on its
+# way. If yours rises, it walks along the gradient instead of against it. On the right, the larger the lead, the longer
+# a curve waits before it rises; if all four rise at once, the factor p_j is missing.
 #
 # ## The surprise
 #
 # Look at «s», whose price is −0.152 all the time. At first the row pays −0.054, so «s» is better than the average, and
-# its score rises. After three steps the row pays −0.168, and now the same «s» is *worse* than the average, so its score
-# falls from then on. Nothing happened to «s»; the row found something better.
+# its score rises. After three steps the row pays −0.168, and now the same «s» is *worse*, so its score falls from then
+# on. Nothing happened to «s»; the row found something better.
 #
 # And the rows that are sure and wrong? From leads of 2, 4, 6 and 8 it takes 12, 30, 148 and 1,010 steps until «o» has
 # more than half of the weight. Each further 2 makes the weight of «o», a factor of its gradient, about e² = 7.39 times
@@ -296,13 +297,14 @@ lesson.compare("steps from a lead of 8", guess_steps, steps[8])
 #
 # ### Three tests that need no formula
 #
-# If a gradient is wrong, these often say where. Write q·dq for the sum of all entries of q ∘ dq, and so for the others.
+# If a gradient is wrong, these often say where. Write q·dq for the sum of all entries of q ∘ dq, over all rows, and so
+# for the others.
 #
 # * Each row of ds sums to 0.
-# * q·dq = k·dk. Multiply q by 1 + ε and divide k by it: no score changes, so the loss does not, either. To first order
-#   it changes by ε q·dq − ε k·dk, so this is 0.
-# * v·dv = o·do. Multiply v by 1 + ε, and o grows by the same factor. Counted at v, the loss changes by ε v·dv; counted
-#   at o, by ε o·do.
+# * q·dq = k·dk. Multiply q by 1 + h and divide k by it: no score changes, so the loss does not, either. To first order
+#   in h it changes by h q·dq − h k·dk, so this is 0.
+# * v·dv = o·do. Multiply v by 1 + h, and o grows by the same factor. Counted at v, the loss changes by h v·dv; counted
+#   at o, by h o·do.
 
 # %% [markdown]
 # ### Mistakes and their signatures

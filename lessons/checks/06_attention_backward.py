@@ -90,7 +90,7 @@ def quote_the_step(lesson, run):
 def quote_descent(lesson, run):
     """The same row under descent, and rows that are sure and wrong."""
     paid, price, steps = run.paid, run.prices, run.steps
-    lesson.quote("fall from −0.054 towards −0.354", paid[0], price[2])
+    lesson.quote("falls from −0.054 towards −0.354", paid[0], price[2])
     lesson.quote("whose price is −0.152 all the time. At first the row pays −0.054", price[0], paid[0])
     lesson.quote("After three steps the row pays −0.168", paid[3])
     above = paid > price[0]
