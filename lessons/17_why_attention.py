@@ -14,13 +14,12 @@
 # a single vector; the other wrote the translation, and this vector was all that it knew. Short sentences came out well,
 # and in many translators long ones fell apart.
 #
-# Suppose that our model worked this way: it reads «s», «t», «o», «p», one letter after the other, and hands over six
-# numbers. Its answer must end in «s», the letter that it read first. If it gets that one wrong, the complaint has to go
-# back through the steps of «p», «o» and «t» before the «s» hears of it, and on a page of 1,024 tokens through 1,023
-# steps.
+# Suppose that our model worked this way: it reads «s», «t», «o», «p», letter by letter, and hands over six numbers. Its
+# answer must end in «s», the letter that it read first. If it gets that one wrong, the complaint has to go back through
+# the steps of «p», «o» and «t» before the «s» hears of it, and on a page of 1,024 tokens through 1,023 steps.
 #
 # A colleague draws the usual conclusion: each step loses a part of the gradient, so after a thousand steps nothing is
-# left, and attention won because it has no steps. All of this can be measured.
+# left, and attention won because it has no steps. Let us measure.
 
 # %% Imports
 from collections import namedtuple
@@ -48,11 +47,10 @@ example = running_example()
 # %% [markdown]
 # ## A memory with three gates
 #
-# The network of that time was the LSTM, which stands for long short-term memory. At each of its T steps it reads one
-# token x_t, and gets two vectors of C numbers from the step before: what that step said, y (in the code `said`), and
-# what it remembered, its cell. A linear layer makes four blocks of C sums from x_t and y_(t−1). Three go through a
-# sigmoid and become gates, numbers between 0 and 1, and the fourth goes through a tanh, and is what this token has to
-# tell:
+# The network of that time was the LSTM (long short-term memory). At each of its T steps it reads one token x_t, and
+# gets two vectors of C numbers from the step before: what that step said, y (in the code `said`), and what it
+# remembered, its cell. A linear layer makes four blocks of C sums from x_t and y_(t−1). Three go through a sigmoid and
+# become gates, numbers between 0 and 1, and the fourth goes through a tanh, and is what this token has to tell:
 #
 #     sums_t = x_t W_x + y_(t−1) W_y + b                          four blocks
 #     read_t, write_t, forget_t = sigmoid(the first three)
@@ -64,8 +62,8 @@ example = running_example()
 #
 # > **1997.** Sepp Hochreiter and Jürgen Schmidhuber publish the LSTM, six years after Hochreiter's diploma thesis had
 # > shown why gradients fade in recurrent networks. Their cell has no forget gate, so its factor from one step to the
-# > next is exactly 1, and they call this the constant error carousel. A gate that can forget is added in 2000, by
-# > Felix Gers, Schmidhuber and Fred Cummins.
+# > next is exactly 1, and they call this the constant error carousel. A gate that can forget is added in 2000, by Gers,
+# > Schmidhuber and Cummins.
 
 
 # %%
@@ -105,8 +103,8 @@ show("cells (T, C)", [step.cell for step in steps], SOURCE, digits=2)
 # %% [markdown]
 # ## Two ways out of a cell
 #
-# For the way back, take cell_t and ask which numbers are computed from it. There are two of them: what its own step
-# says, y_t, and the next cell. Both derivatives are plain factors:
+# For the way back, ask which numbers are computed from cell_t. There are two: what its own step says, y_t, and the next
+# cell. Both derivatives are plain factors:
 #
 #     ∂y_t/∂cell_t = read_t (1 − tanh²(cell_t))                    tanh' = 1 − tanh²
 #     ∂cell_(t+1)/∂cell_t = forget_(t+1)                           cell_t stands there once, behind this gate
@@ -176,8 +174,8 @@ lesson.check("dx, dW_y and db, against the library's", max(error(*part) for part
 # 1/2, the product would be 2^−(T−1). After 24 steps that is 6.0e-8, about the rounding error of float32, so beside a
 # near token it is lost in a sum such as dW_x. After 1,023 steps it is 1.1e-308, and so far the colleague is right.
 #
-# But we choose the bias that a gate begins with. Let it be ln T (Tallec and Ollivier 2018), where T is how far we want
-# to reach back:
+# But we choose the bias that a gate begins with. Let it be ln T (Tallec and Ollivier 2018), to reach back over the
+# whole text:
 #
 #     sigmoid(ln T) = 1 / (1 + exp(−ln T))
 #                   = 1 / (1 + 1/T)                                exp(−ln T) = 1/T
@@ -323,24 +321,25 @@ for name, values in reach.items():
 # %% [markdown]
 # ![The gradient of the first token over its distance from the loss](../plots/17_why_attention.png)
 #
-# You should see two of the LSTMs fall off the picture, both attentions fall along a straight line, and one curve stay
+# Two of the LSTMs fall off the picture, like 2^−T, both attentions along a straight line, like 1/S, and one curve stays
 # at the top. If all three LSTMs fall together, the bias has gone to the wrong block.
 #
 # ## The surprise
 #
-# With the bias ln T, the gradient of the first of 1,025 tokens is 18 times as long as that of a single token, because
-# the paths through the gates add to that of the cell (which is no merit: see Going deeper). Attention with equal scores
-# has 0.00098, which is 1/1025. By the colleague's yardstick, attention is worse by a factor of 19,000.
+# With the bias ln T, the gradient of the first of 1,025 tokens is 18 times as long as that of a single token. The 1/e
+# was for the cell's own path; the many weak ones through y and the gates add up to far more. (That is no merit: the
+# cells have grown so large that tanh is flat, see Going deeper.) Attention with equal scores has 0.00098, which is
+# 1/1025. By the colleague's yardstick, attention is worse by a factor of 19,000.
 #
 # So why did it win? A cell that forgets nothing is a sum: all tokens are mixed into the same C numbers, and all of them
 # hear the same dcell, whoever is to blame. Gates could keep them apart, but they have to choose while a token is read,
 # before it is known what will be asked. Attention chooses when it is asked, by learned weights: in head 0, row t→s
-# gives 70 % of its weight to «s», so the «s» hears 70 % of the gradient. **A gate can carry the gradient over any
-# distance, but only attention can choose, when it is asked, which token gets it.**
+# gives 70 % of its weight to «s», so the value of «s» hears 70 % of the row's do. **A gate can carry the gradient over
+# any distance, but only attention can choose, when it is asked, which token gets it.**
 #
 # Trained models show it, too (docs/compare.md). Shown 26 pairs of a letter and a digit, and asked for the digit of one
 # letter, an LSTM with one vector is right in 33 of 100 cases, and with additive attention in all. And its steps wait
-# for each other, as the paper says, while attention computes all rows at once.
+# for each other, while attention computes all rows at once.
 
 # %% [markdown]
 # ## Going deeper

@@ -113,7 +113,7 @@ def quote_room(lesson, run):
     """A cell that forgets nothing, and a row that is sure."""
     weight = run.example["cross.p"][0, 3, 0]
     lesson.quote("gives 70 % of its weight to «s»", 100 * weight)
-    lesson.quote("so the «s» hears 70 % of the gradient", 100 * weight)
+    lesson.quote("so the value of «s» hears 70 % of the row's do", 100 * weight)
     lesson.quote("The cosine is 0.030 on average, about 1/√1024", run.cosines.mean(), 1, 1024)
     lesson.check("1/√1024", abs(run.cosines.mean() - 1 / 32), 5e-3)
     lesson.quote("it scatters by 0.12,", run.cosines.std())
