@@ -51,7 +51,8 @@ example = running_example()
 #
 # 1. (09) PE_(t+j) is a rotation of PE_t. What must a head learn before it can use this to look j tokens ahead?
 # 2. (06) The bias of the keys never learns anything. Why?
-# 3. (11) In which does a path from the loss to the embeddings meet no norm, in post-norm or in pre-norm?
+# 3. (11) In which does a path from the loss to the embeddings meet no norm inside the blocks, in post-norm or in
+#    pre-norm?
 #
 # (The answers are at the end.)
 
@@ -72,7 +73,7 @@ guess = ...  # per cent of the whole gain that RoPE brings alone
 # his colleagues asked for a score that *cannot* see anything of the positions but their distance.
 #
 # Take two features of a query as a point in the plane, and turn it about the origin by the angle ω for each position.
-# At position t it has turned by tω. As a matrix, with the two features as a column:
+# At position t it has turned by tω. As a matrix, with the two features as a column, unlike in the code:
 #
 #     R_t = [ cos tω   −sin tω ]
 #           [ sin tω    cos tω ]
@@ -127,11 +128,11 @@ for places in ((2, 1), (12, 11), (1002, 1001), (2, 5)):
 #
 # The product is 3.296 at positions 2 and 1, at 12 and 11, and at 1,002 and 1,001. Both arrows have gone round many
 # times by then, but the angle between them is the same. At positions 2 and 5 it is another. If the first three products
-# of the output differ, query and key were turned in opposite directions.
+# differ, query and key were turned in opposite directions.
 #
 # > **2021.** Jianlin Su wrote about turning queries and keys on his blog, in Chinese, before his paper with colleagues,
-# > *RoFormer*, appeared. EleutherAI, a group of volunteers, tried it, liked it, and built it into GPT-J in the same
-# > year. PaLM followed in 2022 and LLaMA in 2023, and by now nearly every open decoder has it.
+# > *RoFormer*, appeared. EleutherAI, a group of volunteers, tried it and built it into GPT-J in the same year. PaLM
+# > followed in 2022 and LLaMA in 2023, and by now nearly every open decoder has it.
 #
 # ## Turning back
 #
@@ -195,8 +196,7 @@ print("dquery:", ours, "  R_(−1) k:", turn(key[None], np.array([[-1.0]]))[0])
 # %% [markdown]
 # ## Today's block, in code
 #
-# Norms and attention are the library's, which lessons 10 and 06 have built. The backward pass takes the forward's lines
-# from the last to the first.
+# Norms and attention are the library's (lessons 10 and 06).
 
 
 # %%
@@ -253,8 +253,8 @@ def block_backward(dy, cache, weights, D, angles):
 
 
 # %% [markdown]
-# With random weights, H = 4, G = 2 and D = 6, we hold it to the library's block and to the complex step of lesson 01,
-# in all 9 weights and in x.
+# With random weights, H = 4, G = 2 and D = 6, we hold it to the library's block and to the complex step, in all 9
+# weights and in x.
 
 # %%
 rng = np.random.default_rng(19)
@@ -292,7 +292,8 @@ lesson.check("all nine weights, against the complex step", max(map(error, dweigh
 # Four blocks, in decoders of two layers and 32 features that learn to continue the source of Python's standard library,
 # character by character: 240 steps of Adam, each with 8 windows of 64 characters. The models of one seed read the same
 # windows, so we compare seed by seed, and take the mean of the three differences with its 95 % interval. Each block has
-# its own learning rate, the best of four on another seed.
+# its own learning rate, the best of four on another seed. H is 4, F 128 (with SwiGLU 85), and shared keys have G = 2;
+# all six changes leave 25,792 of 28,576 parameters.
 
 # %%
 RATES = {"2017": 0.008, "RoPE": 0.016, "modern": 0.016, "modern, sinusoids": 0.016}
@@ -325,8 +326,8 @@ lesson.compare("per cent of the whole gain that RoPE brings alone", guess, share
 # all six together 0.205 ± 0.053.
 #
 # So were five papers wrong? No: most of the five are for other things than the loss of a small model (and this lesson
-# does not tell them apart). SwiGLU is for the loss, and brings 0.020 nats in that experiment. With twelve layers, the
-# paper's block does not begin to learn in its 240 steps, and with pre-norm it does. Grouped keys are there for memory,
+# does not tell them apart). SwiGLU is for the loss, and brings 0.020 nats in that experiment. With twelve layers and
+# 240 steps, the paper's block does not begin to learn, and with pre-norm it does. Grouped keys are there for memory,
 # RMSNorm and the lack of biases for speed and simplicity. When a paper reports a gain, ask at which size it was
 # measured, with how many seeds, and what else was changed that day.
 
@@ -415,8 +416,8 @@ lesson.check("a bias of the keys changes the differences in a row", np.ptp(with_
 # 1. The product W_q W_kᵀ has to become this rotation, in features that hold positions and no letters. It is one matrix
 #    for all t, but it must be learnt.
 # 2. It adds q_t·b to all scores of a row, and a softmax does not change if all scores grow alike. So its gradient is 0.
-# 3. In pre-norm: there the norm stands on the branch, and the sum passes it by. In post-norm each sum is normalized, so
-#    every path goes through all norms.
+# 3. In pre-norm: there the norm stands on the branch, and the sum passes it by. (One more norm, after the last block,
+#    is on every path.) In post-norm each sum is normalized, so every path meets the norms of all blocks.
 #
 # ### The questions
 #

@@ -122,7 +122,14 @@ def quote_worth(lesson, run):
         *(run.count, since_2017.BATCH, since_2017.LENGTH),
         full_only=True,
     )
-    lesson.quote("does not begin to learn in its 240 steps", since_2017.STEPS[12])
+    lesson.quote("With twelve layers and 240 steps, the paper's block does not begin to learn", since_2017.STEPS[12])
+    vocabulary = since_2017.scaling_law.load()[0].tokenizer.vocab_size
+    old, new = (since_2017.config_of(name, 2, vocabulary) for name in ("2017", "modern"))
+    lesson.quote(
+        "H is 4, F 128 (with SwiGLU 85), and shared keys have G = 2; all six changes leave 25,792 of 28,576 parameters",
+        *(old.num_heads, old.d_ff, new.d_ff, new.num_kv_heads),
+        *(run.GPT(config, seed=0).num_parameters() for config in (new, old)),
+    )
     apart, apart_half = run.interval(run.apart)
     lesson.quote("they differ by 0.009 ±", abs(apart), within=8.0, full_only=True)
     lesson.quote("0.009 ± 0.061", abs(apart), apart_half, within=8.0, full_only=True)
