@@ -54,8 +54,8 @@ WORD = "attention"
 # %% [markdown]
 # In Python this is `WORD[::-1]`, so why is it worth a course? Because nobody tells the model what reversing is, or that
 # letters have an order. Its 85,568 numbers are nearly all random at first. It is shown *random letters* and their
-# mirror image, such as `qxpbtd` and `dtbpxq`, and after each batch a cousin of gradient descent (lesson 13) moves the
-# numbers a little. Random letters cannot be learned by heart, so it has to find the rule.
+# mirror image, such as `qxpbtd` and `dtbpxq`, and after each batch of 64 words a cousin of gradient descent (lesson 13)
+# moves the numbers a little. Random letters cannot be learned by heart, so it has to find the rule.
 #
 # ![The Transformer, with the shape of each value, and the ways of the gradient](../plots/00_reverse_whole.png)
 #
@@ -66,7 +66,7 @@ WORD = "attention"
 # > **2017.** Vaswani and seven colleagues published "Attention Is All You Need". Three older threads meet in their
 # > machine: backpropagation, which Rumelhart, Hinton and Williams made popular in 1986; the LSTM of Hochreiter and
 # > Schmidhuber (1997), which kept gradients alive over many steps; and attention, which Bahdanau, Cho and Bengio added
-# > to translation in 2014. The paper prints no gradient at all.
+# > to translation in 2014. The paper prints no gradient.
 #
 # ## Guess first
 #
@@ -158,10 +158,10 @@ lesson.save(figure)
 # %% [markdown]
 # ![What the model looks at, at five moments of the training, and the loss](../plots/00_reverse.png)
 #
-# Each small square is a table of weights, from the box "cross-attention" of the map. A row belongs to a letter that has
-# to be written, and shows how much the model looks at each letter of your word, from 0 (white) to 1 (the darkest blue).
-# On the left the square is pale, until its upper right corner turns dark: to write the first letter, look at the last
-# one. In the end a line goes from there to the lower left, or with `--fast` begins to. This is how the rule looks from
+# Each small square is a table of weights, from the box "cross-attention" of the map. A row belongs to a letter to be
+# written, and shows how much the model looks at each letter of your word, from 0 (white) to 1 (the darkest blue). On
+# the left the square is pale, until its upper right corner turns dark: to write the first letter, look at the last one.
+# In the end a line goes from there to the lower left, or with `--fast` begins to. This is how the rule looks from
 # outside; lesson 21 asks how far to trust it.
 
 # %% [markdown]
@@ -170,7 +170,7 @@ lesson.save(figure)
 # Nobody can look at so many numbers. So a second model, with only 826, goes with us through the whole course. It knows
 # the letters «o», «p», «s» and «t», and in every lesson it reads "stop" and writes "pots". We stopped its training
 # early, on purpose: it reverses 332 of the 340 words of one to four such letters, but it is not sure. Here are its
-# probabilities, one row for each token that it writes:
+# probabilities, one row for each token written:
 
 # %%
 p = example["output.p"]  # (T, V)
@@ -237,8 +237,8 @@ lesson.check("mean of the five losses", error(-np.log(p_right).mean(), L), 1e-14
 # %% [markdown]
 # ## The loss of a model that knows nothing
 #
-# Back to the large model, before its training. A blind guess gives each of V tokens the probability 1/V. Whichever is
-# right, this costs −ln(1/V) = ln V, and with V = 29 it is 3.367 nats. Can a model be worse? With the softmax,
+# Back to the large model, before training. A blind guess gives each of V tokens the probability 1/V. Whichever is
+# right, this costs −ln(1/V) = ln V, and with V = 29 it is 3.367 nats. Can a model be worse? For one row,
 #
 #     L = −ln p_right = ln Σ_j exp(z_j) − z_right
 #
@@ -278,8 +278,8 @@ lesson.check("ln V + boldness − luck is the loss", error(np.log(V) + boldness 
 #
 # It knows nothing yet, but already has an opinion: boldness is 0.907, luck is 0.077. In 81 % of all places its favorite
 # is the token just read, which is why it stammers. Shortcuts around all layers (lesson 11) carry that token's vector to
-# the end, where it meets the vectors of all tokens, in the same matrix (lesson 04), and is most like itself. With two
-# separate matrices, the 81 % drops to 4 %.
+# the end. A logit is the product with a token's vector, from the same matrix (lesson 04), and a vector is most like
+# itself. With two separate matrices, the 81 % drops to 4 %.
 #
 # And guess 3?
 
@@ -320,10 +320,10 @@ lesson.compare("words of 13 letters that are right, in per cent", guess_13, 100 
 # is called the *entropy*. Here it is 3.216, a little below ln V: `bos` and `pad` are never right, and the end of a word
 # is more common than any letter.
 #
-# A model that can also count knows where a word may end. A word costs ln 12 for its length and ln 26 for each of its
-# letters. There are 6.5 letters on average, and 7.5 tokens with `eos`: (ln 12 + 6.5 ln 26) / 7.5 = 3.155. Only reading
-# the source can bring the loss below this. If it stays near 3.2, the decoder does not see the source, so check the mask
-# (07), and whether sources and targets in your batches belong together.
+# A model that can also count knows where a word may end. The 12 lengths are equally likely, so a word costs ln 12 for
+# its length, and ln 26 for each of its letters. There are 6.5 letters on average, and 7.5 tokens with `eos`: (ln 12 +
+# 6.5 ln 26) / 7.5 = 3.155. Only reading the source can bring the loss below this. If it stays near 3.2, the decoder
+# does not see the source, so check the mask (07), and whether sources and targets in your batches belong together.
 
 # %%
 p_star = np.bincount(ids, minlength=V) / len(ids)

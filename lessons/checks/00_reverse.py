@@ -31,6 +31,7 @@ def verify(lesson, run):
     lesson.example("output.p", run.p)
     lesson.example("output.L", run.L)
     lesson.quote("Its 85,568 numbers are nearly all random", run.model.num_parameters())
+    lesson.quote("after each batch of 64 words", run.TrainingSettings().batch_size)
     small = load_example().model
     lesson.quote("a second model, with only 826", small.num_parameters())
     right = sum(
