@@ -51,7 +51,7 @@ example = running_example()
 # everything, but its texts are long, and attention compares all pairs of tokens (lesson 05). With words as tokens texts
 # are short, but sooner or later there comes a word that the vocabulary does not have. Byte pairs are a middle way:
 #
-#     1   split the text into words; each byte is a token
+#     1   split the text into words, spaces and signs included; each byte is a token
 #     2   count all pairs of neighbours inside the words
 #     3   join the most frequent pair into a new token, wherever it stands (if two are equal, the smaller ids)
 #     4   go on with 2 until the vocabulary is as large as you want
@@ -133,7 +133,8 @@ lesson.check("pairs that differ from the library's", sum(map(bytes.__ne__, parts
 # This takes the Nth root, and the tokenizer decides what N is.
 #
 # The models of the student are as simple as models can be. They know how often each pair of tokens occurs in the
-# training text, and add ten more examples, shared out as all tokens are:
+# training text. Then they give each last token ten more successors, in which every token has the share p(next) that it
+# has in the whole text:
 #
 #     p(next | last) = (count(last, next) + 10 p(next)) / (count(last) + 10)
 
