@@ -141,7 +141,8 @@ lesson.check('for "stop", p follows from o: [o 1] times the inverse', error(back
 guess = ...  # directions, for 9 keys and 4 features
 
 
-# %% Ours
+# %% Training
+# words of up to eight letters, from a to h
 
 
 class Words(Reverse):

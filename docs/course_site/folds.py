@@ -11,7 +11,11 @@ from docutils import nodes
 
 from minitransformer.course import RECALL
 
-TITLED = {"tag_imports": "Imports", "tag_ours": "Our line"}  # the classes of cells with a title
+TITLED = {
+    "tag_imports": "Imports",
+    "tag_ours": "Our line",
+    "tag_training": "The training",
+}  # the classes of cells with a title
 CODE = {"Questions": "Code that gives away some answers", "Answers": "The code at the end: pictures and last checks"}
 MINUTES = re.compile(r"going deeper (\d+)")
 

@@ -1,7 +1,7 @@
 """Lessons as cells, and the text that each cell printed when the lesson was run in full.
 
 A lesson is a script in the percent format: `# %% [markdown]` begins a cell of prose, written as comments, and `# %%` a
-cell of code, which is folded if it has a title: `# %% Imports`, or `# %% Ours` for what the reader writes first.
+cell of code, which is folded if it has one of the TITLES; "Ours" is what the reader writes first.
 docs/outputs/NN_name.json holds what its cells printed; docs/record_outputs.py writes it.
 """
 
@@ -19,7 +19,7 @@ TASK = re.compile(
     r"^\[(In the explorer: [^\]]+)\]\(\.\./minitransformer/(explorer)/page/(index\.html#embed=[^)]+)\)$",
     flags=re.MULTILINE,
 )
-TITLES = ("Imports", "Ours")  # of cells that are folded
+TITLES = ("Imports", "Ours", "Training")  # of cells that are folded
 CELL = re.compile(r"^# %%(.*)\n", flags=re.MULTILINE)
 
 

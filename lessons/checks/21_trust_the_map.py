@@ -146,8 +146,9 @@ def claim(lesson, run):
     lesson.claim(
         "an attention map shows what the output was made of",
         "half right",
-        "if S ≤ D + 1 and the values are independent, o determines the map; beyond, S − D − 1 directions lead to other "
-        "maps with the same o, and in a model with 16 heads of cross-attention all maps moved and no logit changed",
+        "if S ≤ D + 1 and the rows of [v 1] are independent, o determines the map; beyond, S − D − 1 directions lead "
+        "to other maps with the same o, and in a model with 16 heads of cross-attention all maps moved and no logit "
+        "changed",
         said="explanations of single answers by attention maps",
     )
     lesson.claim(

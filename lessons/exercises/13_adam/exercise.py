@@ -1,6 +1,6 @@
 """Exercise 13: one step of Adam.
 
-Difficulty 2 of 5, 20 minutes. See lesson 13, "Divide by its own size".
+Difficulty 2 of 5, 20 minutes. See lesson 13, "Divide the gradient by its own size".
 
 You get nothing but the paper's numbers (section 5.3). Write the step that moves the weights θ by the gradient g, with a
 running mean m₁ of the gradients and a running mean m₂ of their squares. Both means begin at 0, and `step` counts from
