@@ -18,6 +18,7 @@ def text(tmp_path, monkeypatch):
     (tmp_path / "my.txt").write_text(prose(600), encoding="utf8")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.draws
 def test_a_model_is_trained_resumed_and_fills_in_masks(capsys, tmp_path):
     status, out, err = run(capsys, "train", "denoise", "--text", "my.txt", *SMALL, "--steps", 10, "--json")

@@ -28,6 +28,7 @@ def shown(monkeypatch, tmp_path):
     return figures
 
 
+@pytest.mark.exhaustive
 @pytest.mark.draws
 def test_digits_are_learnt_drawn_and_saved_and_other_commands_say_what_they_can_do(capsys, shown):
     arguments = ("--steps", 80, "--peak", 6e-3, "--d-model", 16, "--batch-size", 32, "--threads", 1, "--json")

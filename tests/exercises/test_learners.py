@@ -150,7 +150,13 @@ functions += [lambda *args: [swallow(x) for x in args]]
 """
 
 
-@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.name)
+@pytest.mark.parametrize(
+    "exercise",
+    [
+        pytest.param(exercise, id=exercise.name, marks=pytest.mark.exhaustive if i % 4 else ())
+        for i, exercise in enumerate(EXERCISES)
+    ],
+)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.usefixtures("problems_made_once")
 def test_whatever_a_function_returns_or_raises_there_is_one_line_about_it(exercise, tmp_path):

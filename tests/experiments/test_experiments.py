@@ -28,6 +28,10 @@ OPTIONS = {
     "speedrun": ["--seconds", 0.05],
 }
 each_experiment = pytest.mark.parametrize("name", EXPERIMENTS)
+LONG = {  # take a second or more each
+    *("adversary", "communication", "experts", "induction", "lengths", "scaling-law", "speed", "step-growth", "table4"),
+    "translation",
+}
 
 
 @pytest.fixture
@@ -59,7 +63,9 @@ def test_an_experiment_has_the_one_shape(name):
     assert 0 < experiment.SECONDS[True] <= experiment.SECONDS[False] <= 1800
 
 
-@each_experiment
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.exhaustive) if name in LONG else name for name in EXPERIMENTS]
+)
 def test_an_experiment_prints_saves_and_draws_what_it_measured(name, small, drawn, capsys, tmp_path):
     if name == "curves":
         pytest.importorskip("torch")

@@ -165,6 +165,7 @@ print(resident_peak() - before)
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads Linux's own peak")
 def test_the_estimate_counts_the_copies_of_a_checkpoint_of_a_large_model(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")

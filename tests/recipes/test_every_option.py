@@ -103,6 +103,7 @@ def learned(recipe, options):
     return checksum({}, model.state_dict())
 
 
+@pytest.mark.exhaustive
 @every_task
 def test_option_of_a_task_changes_what_it_learns(task, monkeypatch):
     recipe, used = RECIPES[task], []

@@ -52,6 +52,7 @@ def test_debug_shows_the_traceback(tmp_path, monkeypatch):
         main(["train", "shakespeare", "--text", "missing.txt", "--debug"])
 
 
+@pytest.mark.exhaustive
 def test_page_is_up_to_date():
     assert page() == PAGE.read_text("utf-8"), "write it again: python -m tests.refusals.page"
 
