@@ -20,8 +20,8 @@ CLAIMS = """\
 # Claims we tested
 
 What popular texts say about the Transformer, where they say it, and what we measured. Each row comes from the lesson in
-its last column, which repeats the measurement whenever it runs. `make_pages.py` writes this page from the lessons'
-results.
+its last column, which repeats the measurement whenever it runs: `minitransformer lesson 05` those of lesson 05.
+`make_pages.py` writes this page from the lessons' results.
 
 | claim | said in | verdict | what we found | lesson |
 | --- | --- | --- | --- | --- |
