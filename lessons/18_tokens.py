@@ -219,6 +219,8 @@ length = {size: K / len(prices[size]) for size in SIZES}
 print("tokens  characters per token  perplexity  bits per character")
 for size in SIZES:
     print(f"{size:6}  {length[size]:20.2f}  {perplexity[size]:10.1f}  {per_character[size]:18.2f}")
+both = [error(np.log(perplexity[size]) / length[size] / np.log(2), per_character[size]) for size in SIZES]
+lesson.check("the bits per character follow from the perplexity", max(both), 1e-12)
 four = measure(259, back=4)
 four_perplexity, four_bits = np.exp(four.mean()), four.sum() / np.log(2) / K
 print(f"bytes, looking back by four: perplexity {four_perplexity:.1f}, {four_bits:.2f} bits per character")
