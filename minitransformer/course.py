@@ -23,6 +23,7 @@ ABOUT = re.compile(
     flags=re.MULTILINE,
 )
 FIGURE = re.compile(r"(?<!\))\]\(\.\./plots/([\w.]+\.png)\)")  # what an image shows, not where it links to
+FOLDED = ("Imports", "Ours", "Training")  # titles of code that is folded; "Ours" is what the reader writes first
 DAY = 24 * 60 * 60  # seconds
 RECALL = "Do you remember?"  # the heading of three questions from earlier lessons, and of their answers
 ITEM = re.compile(r"^# \d\. (.+?)(?=\n# \d\. |\n#\n|\n\n|\Z)", flags=re.MULTILINE | re.DOTALL)  # of a numbered list

@@ -9,13 +9,9 @@ import re
 
 from docutils import nodes
 
-from minitransformer.course import RECALL
+from minitransformer.course import FOLDED, RECALL
 
-TITLED = {
-    "tag_imports": "Imports",
-    "tag_ours": "Our line",
-    "tag_training": "The training",
-}  # the classes of cells with a title
+TITLED = {f"tag_{title.lower()}": title for title in FOLDED}  # the classes of cells with a title
 CODE = {"Questions": "Code that gives away some answers", "Answers": "The code at the end: pictures and last checks"}
 MINUTES = re.compile(r"going deeper (\d+)")
 

@@ -1,7 +1,7 @@
 """Lessons as cells, and the text that each cell printed when the lesson was run in full.
 
 A lesson is a script in the percent format: `# %% [markdown]` begins a cell of prose, written as comments, and `# %%` a
-cell of code, which is folded if it has one of the TITLES; "Ours" is what the reader writes first.
+cell of code, which is folded if it has one of the titles FOLDED.
 docs/outputs/NN_name.json holds what its cells printed; docs/record_outputs.py writes it.
 """
 
@@ -11,6 +11,8 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from minitransformer.course import FOLDED
+
 ROOT = Path(__file__).resolve().parents[2]
 LESSONS, OUTPUTS = ROOT / "lessons", ROOT / "docs" / "outputs"
 SITTING = LESSONS / "one_sitting.py"
@@ -19,7 +21,6 @@ TASK = re.compile(
     r"^\[(In the explorer: [^\]]+)\]\(\.\./minitransformer/(explorer)/page/(index\.html#embed=[^)]+)\)$",
     flags=re.MULTILINE,
 )
-TITLES = ("Imports", "Ours", "Training")  # of cells that are folded
 CELL = re.compile(r"^# %%(.*)\n", flags=re.MULTILINE)
 
 
@@ -29,7 +30,7 @@ class Cell(NamedTuple):
     prose: bool
     source: str  # Markdown, or Python
     line: int  # where the source begins, from 1
-    title: str = ""  # one of TITLES
+    title: str = ""  # one of FOLDED
 
     @property
     def digest(self) -> str:
@@ -47,7 +48,7 @@ def read_cells(text: str) -> list[Cell]:
         if prose:
             lines = [line[2:] if line.startswith("# ") else line.removeprefix("#") for line in lines]
         cells.append(
-            Cell(prose, "\n".join(lines).strip("\n"), line + 1, kind.strip() if kind.strip() in TITLES else "")
+            Cell(prose, "\n".join(lines).strip("\n"), line + 1, kind.strip() if kind.strip() in FOLDED else "")
         )
         line += body.count("\n") + 1
     return cells

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from minitransformer.cli.sit import COMMAND, EXPLORER
-from minitransformer.course import FOLDER, INSTALLED, MARKER
+from minitransformer.course import FOLDED, FOLDER, INSTALLED, MARKER
 from minitransformer.system.files import atomic_write, check_folder
 from minitransformer.system.terminal import quoted, shown
 
@@ -118,7 +118,7 @@ def as_notebook(text: str, checkout: str = "..") -> str:
     notebook.cells.insert(1, nbformat.v4.new_code_cell(SETUP.format(json.dumps(checkout, ensure_ascii=False))))
     for number, cell in enumerate(notebook.cells):
         cell.id = f"cell-{number}"  # the same in every conversion
-        if cell.metadata.get("title") in ("Imports", "Ours", "Training"):  # ours: what the reader writes first
+        if cell.metadata.get("title") in FOLDED:
             cell.metadata = {"jupyter": {"source_hidden": True}}
         if cell.cell_type == "markdown":
             cell.source = PAGE.sub(r"\1 (`minitransformer explore`)", cell.source)

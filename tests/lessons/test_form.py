@@ -21,7 +21,7 @@ HISTORY = re.compile(r"^# > \*\*(\d{4})\.\*\* (.+(?:\n# > .+)*)", flags=re.MULTI
 BARE = re.compile(
     r"\"[stop]\"|\b(?:[Tt]he|letters?|tokens?|reads?|writes?|written|wrote|an|from|than) [sotp]\b(?![ ]*[=∘·_(])"
 )
-FEWEST_HANDS = 2  # lines that the reader writes, and numbers that he guesses, before seeing ours
+FEWEST_HANDS = 2  # lines that the reader writes, and numbers that they guess, before seeing ours
 every_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
 
 
