@@ -206,7 +206,7 @@ for name, gradient in zip("qkv", attention_backward(upstream, attention(**inputs
 # ## Two words in one batch
 #
 # Now the model reads "stop" and "to" together. An array has no ragged edge, so "to" gets two padding tokens, which mean
-# nothing but have keys and values like all others.
+# nothing, yet have keys and values like all others.
 
 # %%
 model = load_example().model

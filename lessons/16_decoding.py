@@ -16,7 +16,7 @@
 # write what it believes in most.
 #
 # It is not the decoder that writes, for it only gives the probabilities of the next token. A rule has to choose one,
-# append it, and ask again. The simplest rule is *greedy decoding*: always take the likeliest token. With the source
+# append it, and ask again. The simplest rule is *greedy decoding*: always take the most probable token. With the source
 # "stop" it goes well:
 #
 #     read        bos       p         o         t         s
@@ -56,8 +56,8 @@ example, numbers = load_example(), running_example()
 #
 # ## Guess first
 #
-# 1. Keep the 16 likeliest beginnings of a sentence instead of one, and take the likeliest sentence that comes out. Are
-#    more of the answers right than the greedy ones? Of 200, how many will be empty?
+# 1. Keep the 16 most probable beginnings of a sentence instead of one, and take the most probable sentence that comes
+#    out. Are more of the answers right than the greedy ones? Of 200, how many will be empty?
 # 2. For each new token, the decoder can read all tokens before it again, or keep what it computed for them. For an
 #    answer of 64 tokens, how many times as much work is the first way?
 # 3. Take the mean of the weights at five moments of the training. Is this model better than the last of the five, or a
@@ -77,13 +77,13 @@ guess_work = ...  # times as much work for 64 tokens, if nothing is kept
 #     after t t       t 0.048     eos 0.952
 #
 #     greedy answer      "tt"     0.511 · 0.615 · 0.952 = 0.299
-#     likeliest answer   ""       0.486
+#     most probable      ""       0.486
 #     right answer       "t"      0.511 · 0.378 = 0.193
 #
 # Greedy takes «t», because 0.511 beats 0.486. But then the model is unsure again, and the product falls to 0.299, while
 # the other choice, to end at once, would have kept 0.486. A first choice cannot know what it will cost later, so the
-# likeliest token each time does not make the likeliest sentence. (And the likeliest, the empty one, is wrong as well,
-# which we shall meet again.)
+# most probable token each time does not make the most probable sentence. (That one is empty, and
+# wrong, too.)
 
 
 # %%
@@ -129,13 +129,13 @@ lesson.save(graph.draw(title="Beginnings of an answer to “t”, with their pro
 #
 # ## Keep several beginnings
 #
-# To be sure to find the likeliest answer, you can try them all, but with V tokens there are about V^T answers of T
-# tokens. *Beam search* is the compromise, and keeps the few likeliest beginnings, the *beam*. At each step, extend each
-# of them by each token, sort, and look at the best ones, as many as the beam is wide. Those that end in eos are
+# To be sure to find the most probable answer, you can try them all, but with V tokens there are about V^T answers of T
+# tokens. *Beam search* is the compromise, and keeps the few most probable beginnings, the *beam*. At each step, extend
+# each of them by each token, sort, and look at the best ones, as many as the beam is wide. Those that end in eos are
 # finished answers, and the best that do not end fill the beam again. A beam of 2 finds the lowest yellow box in its
 # first step.
 #
-# > **1976.** Lowerre's HARPY understood spoken sentences by following only the likeliest beginnings at each moment,
+# > **1976.** Lowerre's HARPY understood spoken sentences by following only the most probable beginnings at each moment,
 # > which Reddy called beam search. Sutskever, Vinyals and Le used it in 2014, when they translated with LSTMs, and in
 # > 2016 Wu and colleagues at Google added the penalty for length that the paper took over from them.
 #
@@ -316,7 +316,7 @@ lesson.save(averages_and_beams(when, last, averaged, lengths, np.mean([len(ids) 
 # whose product is smaller. With α = 0.6 no answer is empty, and 19.0 % are right.
 #
 # This is no accident of small models. Stahlberg and Byrne (2019) searched *all* translations with a trained Transformer
-# base model, and for more than half of the sentences the likeliest is the empty one. They conclude that such models
+# base model, and for more than half of the sentences the most probable is the empty one. They conclude that such models
 # need the errors of a narrow search.
 #
 # So who is to blame for a wrong answer? Of the 164 wrong greedy answers only 7 are *search errors*: the right answer
@@ -388,8 +388,9 @@ lesson.compare("times as much work, for 64 tokens", guess_work, times[64])
 # Where many answers are good, draw one. First the probabilities are often sharpened:
 #
 # * *Temperature*: take p_w^(1/temperature), and divide by the sum. Below 1 it is sharper, and towards 0 it is greedy.
-# * *Top-k* (Fan and others, 2018): keep the k likeliest tokens, and divide by their sum.
-# * *Top-p* (Holtzman and others, 2020): keep the fewest likeliest tokens whose sum is at least a given number.
+# * *Top-k* (Fan and others, 2018): keep the k most probable tokens, and divide by their sum.
+# * *Top-p* (Holtzman and others, 2020): keep the fewest of the most probable tokens whose sum is at least a given
+#   number.
 #
 # Our row p→o gives «o» 0.697 and «p» 0.297. A temperature of 0.5 squares all probabilities and makes these two 0.846
 # and 0.154. Top-2 makes them 0.701 and 0.299.

@@ -90,7 +90,7 @@ guess = ...  # per cent of the whole gain that RoPE brings alone
 #     R_tᵀ R_j = R_(−t) R_j = R_(j−t)
 #     (R_t q)·(R_j k) = qᵀ R_(j−t) k                     t and j are gone, and j − t is left
 #
-# **Turn the query by its own position and the key by its own, and of the two positions the score sees nothing but their
+# **Turn the query by its own position and the key by its own, and of the two positions the score sees only their
 # distance.** It holds from the first step of training. Values are not turned: what is handed over should not depend on
 # where it was found.
 
@@ -429,7 +429,7 @@ lesson.check("a bias of the keys changes the differences in a row", np.ptp(with_
 #    attention (Shazeer 2019).
 # 4. By the causal mask: a token at position t averages over t + 1 tokens, so even a uniform average tells it roughly
 #    where it is.
-# 5. Nothing but time: each step would have to turn all old keys again. Turned keys stay right, because the position of
+# 5. Only time: each step would have to turn all old keys again. Turned keys stay right, because the position of
 #    an old token never changes.
 #
 # The exercise. First: (x_0 + i x_1) · exp(iωt), where i is the imaginary unit; backward multiplies by exp(−iωt), the

@@ -524,7 +524,7 @@ for name, change in MISTAKES.items():
 # 1. So that each report is an answer, which means something by itself. Most implementations merge numerators and divide
 #    once, at the end, which saves divisions.
 # 2. At every tile, or never. o is the same up to rounding.
-# 3. Nothing but the order of the sums. Then dk and dv of a tile are finished one after the other, and dq grows from
+# 3. Only the order of the sums changes. Then dk and dv of a tile are finished one after the other, and dq grows from
 #    tile to tile. It matters on many processors, because two of them must not add to the same place at once.
 # 4. The memory is linear. Each query still meets each key, so the work grows with T².
 # 5. Hardly. One query has only S scores. But its keys can be shared among processors, which is the merge of this

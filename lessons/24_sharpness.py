@@ -383,7 +383,7 @@ for name, run in (("halved", halved), ("doubled", doubled), ("halved late", late
 #
 # Halved, the sharpness climbs again, passes its new limit of 50 some 150 steps later, and overshoots it as before.
 # Doubled, it is thrown from 51 to 25 within 25 steps. The two are not mirror images, because above 2/lr descent
-# *cannot* stay, while below it nothing but training itself makes the loss sharper. If you halve the rate late, after
+# *cannot* stay, while below it only training itself makes the loss sharper. If you halve the rate late, after
 # 500 steps, when there is little left to learn, the sharpness only gets from 25 to 31 in the next 200. So the limit is
 # a ceiling, and not a goal.
 #

@@ -346,8 +346,8 @@ lesson.check("cross-attention, one head on each machine", error(y_cross, example
 # %% [markdown]
 # ### Real machines, if small ones
 #
-# So far the machines were lists in one process. The library's layer runs on each machine by itself, and asks for
-# nothing but `add_up`, an all-reduce. Let two threads be the machines, of which each waits until the other has put its
+# So far the machines were lists in one process. The library's layer runs on each machine by itself, and needs
+# only `add_up`, an all-reduce. Let two threads be the machines, of which each waits until the other has put its
 # array on the shelf. How to train on real ones is in docs/processes.md.
 
 
@@ -471,7 +471,7 @@ for name, values in errors.items():
 # 1. The total of what the mean was taken over, at a common scale. A mean of means is right if each is weighted by its
 #    total.
 # 2. They are added. x reaches the loss in two ways, and the chain rule adds up all of them.
-# 3. Nothing but the effect of ε. Adam divides by the root of the mean square of the same gradients, and the factor
+# 3. Only the effect of ε changes. Adam divides by the root of the mean square of the same gradients, and the factor
 #    cancels.
 #
 # ### Questions

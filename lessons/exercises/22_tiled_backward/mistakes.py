@@ -102,7 +102,7 @@ MISTAKES = (
 EXERCISE = Exercise(
     name="22_tiled_backward",
     hints=(
-        "Which of the five lines of lesson 06 need nothing but this tile, and which needs the whole row?",
+        "Which of the five lines of lesson 06 need only this tile, and which needs the whole row?",
         "The weights need the denominator of the whole row, and the scores' gradient its average price. One number for "
         "each row stands for either of them.",
         "p (T, size) = exp(s − number for each row);  ds (T, size) = p ∘ (dp − number for each row), the second number "
