@@ -7,7 +7,7 @@ they are 3 to 10 times faster for rows of 13 to 512 floats. Every docstring give
 import functools
 import math
 
-from minitransformer.backend import backend_name, xp
+from minitransformer.backend import backend_name, library, xp
 
 LONG = 1024  # features: sums of longer rows use NumPy's own
 LONG_FOR_MAX = 160  # features: maxima of longer rows use NumPy's own, which are faster from here on
@@ -24,7 +24,7 @@ def row_sum(x: xp.ndarray) -> xp.ndarray:
     C = x.shape[-1]
     if C > LONG or x.size <= FEW:
         return x.sum(axis=-1, keepdims=True)
-    return (x.reshape(-1, C) @ _ones(C, x.dtype, backend_name())).reshape(*x.shape[:-1], 1)
+    return (x.reshape(-1, C) @ _ones(C, x.dtype, library())).reshape(*x.shape[:-1], 1)
 
 
 def row_mean(x: xp.ndarray) -> xp.ndarray:
@@ -73,8 +73,7 @@ def row_max(x: xp.ndarray) -> xp.ndarray:
 
 def column_sum(x: xp.ndarray) -> xp.ndarray:
     """x.sum(axis=0)        x (N, C) -> (C,)        with CuPy one launch instead of four"""
-    backend = backend_name()
-    return x.sum(axis=0) if backend == "cupy" else _ones(len(x), x.dtype, backend) @ x
+    return x.sum(axis=0) if backend_name() == "cupy" else _ones(len(x), x.dtype, library()) @ x
 
 
 def column_dot(x: xp.ndarray, y: xp.ndarray) -> xp.ndarray:
@@ -83,6 +82,6 @@ def column_dot(x: xp.ndarray, y: xp.ndarray) -> xp.ndarray:
 
 
 @functools.lru_cache(maxsize=32)
-def _ones(length, dtype, backend):
+def _ones(length, dtype, library):
     """A vector of ones, which nobody may change: a step of a small model needs sixty of them."""
-    return xp.ones(length, dtype)
+    return library.ones(length, dtype)
