@@ -1,14 +1,16 @@
-"""How fast is a training step, against PyTorch eager and against the matrix product alone?
+"""How fast is a training step, against PyTorch and against its own matrix products?
 
 A full step (forward, loss, backward, clipping, Adam) of this library and, if PyTorch is installed, of the same model in
-PyTorch eager: the same shapes, positions of dropout, label smoothing, optimizer and number of threads. The two take
-turns of a third of a second in one process. The table shows the median times. "matmul" compares the arithmetic rate of
-our step with that of a float32 matrix product (1024 x 1024).
+PyTorch eager: the same shapes, positions of dropout, label smoothing, optimizer and number of threads. They take turns
+of a third of a second in one process. The table shows the median times. "times its products" divides our time by that
+of the step's matrix products alone, in the same shapes and threads: no step can take less with NumPy. --compiled adds
+torch.compile and JAX's jit, where they are installed, and minutes of compiling.
 
 OMP_NUM_THREADS or OPENBLAS_NUM_THREADS sets the number of threads; the default is the number of processors.
 """
 
 import argparse
+import importlib.util
 from collections.abc import Callable
 from os import PathLike
 from typing import Any
@@ -20,10 +22,11 @@ from minitransformer.experiments.measuring.steps import (
     SIZES,
     adam_steps,
     numpy_step,
+    products_alone,
     pytorch_step,
     torch_is_installed,
 )
-from minitransformer.experiments.measuring.timing import matmul_rate, medians, peak_memory
+from minitransformer.experiments.measuring.timing import medians, peak_memory
 from minitransformer.experiments.running import Rows
 from minitransformer.experiments.tables import Table, cell
 from minitransformer.plotting import COLORS, GREY, counted, pyplot, save_figure
@@ -42,6 +45,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--dropout", type=float, nargs="+", default=[0.1, 0.0], metavar="X", help="dropout rates (default 0.1 0.0)"
     )
     parser.add_argument("--memory", action="store_true", help="measure peak memory, too")
+    parser.add_argument("--compiled", action="store_true", help="compare with torch.compile and JAX, too")
 
 
 def check(options: argparse.Namespace) -> None:
@@ -64,29 +68,32 @@ def rows(options: argparse.Namespace) -> Rows:
     with tqdm(total=len(jobs), leave=False, unit="row", bar_format="{l_bar}{bar}| {postfix}") as bar:
         for done, (name, rate) in enumerate(jobs):
             bar.set_postfix_str(name)
-            steps.append(measure(name, rate, options.seconds, options.memory, _progress(bar, done)))
+            steps.append(measure(name, rate, options, _progress(bar, done)))
     return {"steps": steps}
 
 
 def measure(
-    name: str, rate: float | None, seconds: float, memory: bool, progress: Callable[[float], None]
+    name: str, rate: float | None, options: argparse.Namespace, progress: Callable[[float], None]
 ) -> dict[str, Any]:
     """Time one row of the table -> its columns. `rate` is that of dropout; None for "adam", which has none."""
     threads, with_torch = blas_threads(), torch_is_installed()
     row: dict[str, Any] = {"size": name, "dropout": rate, "threads": threads}
     if rate is None:
-        return {**row, **_times(medians(adam_steps(threads, with_torch), seconds, progress))}
+        return {**row, **_times(medians(adam_steps(threads, with_torch), options.seconds, progress))}
     size = SIZES[name]
-    calls = {"numpy": numpy_step(size, rate)}
+    calls = {"numpy": numpy_step(size, rate), "products": products_alone(size, rate)}
     if with_torch:
         calls["pytorch"] = pytorch_step(size, rate, threads)
-    calls["matmul"], matmul_flops = matmul_rate()
-    found = medians(calls, seconds, progress)
-    row |= _times(found)
-    row["tokens_per_second"] = size.tokens / found["numpy"]
-    row["matmul_rate"] = matmul_flops / found["matmul"]
-    row["matmul_share"] = size.matmul_flops / found["numpy"] / row["matmul_rate"]
-    if memory:
+    if with_torch and options.compiled:
+        calls["compiled"] = pytorch_step(size, rate, threads, compiled=True)
+    if options.compiled and importlib.util.find_spec("jax"):
+        from minitransformer.experiments.measuring.jax_model import jax_step
+
+        calls["jax"] = jax_step(size, rate, threads)
+    row |= _times(medians(calls, options.seconds, progress))
+    row["tokens_per_second"] = size.tokens / row["numpy"]
+    row["times_products"] = row["numpy"] / row["products"]
+    if options.memory:
         row["memory"] = peak_memory("numpy", size, rate, threads)
         row["pytorch_memory"] = peak_memory("pytorch", size, rate, threads) if with_torch else None
     return row
@@ -100,9 +107,11 @@ def tables(rows: Rows) -> list[Table]:
         "ours (ms)": ("numpy", ",.1f", 1e3),
         "PyTorch (ms)": ("pytorch", ",.1f", 1e3),
         "ratio": ("ratio", ".2f", 1),
+        "torch.compile": ("compiled_ratio", ".2f", 1),
+        "JAX": ("jax_ratio", ".2f", 1),
+        "products (ms)": ("products", ",.1f", 1e3),
+        "times its products": ("times_products", ".2f", 1),
         "tokens/s": ("tokens_per_second", ",.0f", 1),
-        "matmul": ("matmul_share", ".2f", 1),
-        "GFLOP/s": ("matmul_rate", ".0f", 1e-9),
         "MB": ("memory", ",.0f", 1e-6),
         "theirs (MB)": ("pytorch_memory", ",.0f", 1e-6),
     }
@@ -112,15 +121,17 @@ def tables(rows: Rows) -> list[Table]:
 
 
 def findings(rows: Rows) -> list[str]:
-    """How the step compares with PyTorch's."""
+    """How the step compares with PyTorch's, and with its products."""
+    times = [row["times_products"] for row in rows["steps"] if row.get("times_products")]
+    lines = [f"A step takes {min(times):.2f} to {max(times):.2f} times as long as its products."] if times else []
     ratios = [row["ratio"] for row in rows["steps"] if row["ratio"] and row["size"] != "adam"]
-    if not ratios:
-        return []
-    return [f"PyTorch's step takes {min(ratios):.2f} to {max(ratios):.2f} times as long as ours."]
+    if ratios:
+        lines.append(f"PyTorch's step takes {min(ratios):.2f} to {max(ratios):.2f} times as long as ours.")
+    return lines
 
 
 def draw(rows: Rows, path: str | PathLike[str]) -> None:
-    """How many times as fast as PyTorch each row is, and its share of the matrix-product rate."""
+    """How many times as fast as PyTorch each row is, and how many times as long as its products it takes."""
     steps = [row for row in rows["steps"] if row["size"] != "adam" and row["ratio"]]
     if not steps:
         return
@@ -130,7 +141,7 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
     for i, rate in enumerate(rates):
         chosen = {row["size"]: row for row in steps if row["dropout"] == rate}
         where = np.arange(len(sizes)) + (i - (len(rates) - 1) / 2) * width
-        for axis, key in ((left, "ratio"), (right, "matmul_share")):
+        for axis, key in ((left, "ratio"), (right, "times_products")):
             heights = [chosen[size][key] for size in sizes]
             bars = axis.bar(where, heights, 0.95 * width, label=f"dropout {rate}", color=COLORS[i % len(COLORS)])
             numbers = [f"{height:.2f}" if height < 10 else f"{height:.0f}" for height in heights]
@@ -138,7 +149,8 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
     left.axhline(1.0, color=GREY, linewidth=1, linestyle="--", label="PyTorch eager")
     threads = counted(steps[0]["threads"], "thread")
     left.set(title=f"Speed of a training step ({threads})", ylabel="times as fast as PyTorch eager")
-    right.set(title="Share of the machine's matrix-product rate", ylabel="share that the step reaches")
+    right.axhline(1.0, color=GREY, linewidth=1, linestyle="--")
+    right.set(title="What a step costs beside its matrix products", ylabel="time over that of its products")
     for axis in (left, right):
         axis.set_xticks(range(len(sizes)), sizes)
         highest = max(patch.get_height() for patch in axis.patches)
@@ -148,9 +160,9 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
 
 
 def _times(found: dict[str, float]) -> dict[str, Any]:
-    """The columns that all rows share."""
-    theirs = found.get("pytorch")
-    return {"numpy": found["numpy"], "pytorch": theirs, "ratio": theirs / found["numpy"] if theirs else None}
+    """The times in seconds, and how many times ours the others are."""
+    ratios = {"ratio": "pytorch", "compiled_ratio": "compiled", "jax_ratio": "jax"}
+    return found | {name: found[of] / found["numpy"] if of in found else None for name, of in ratios.items()}
 
 
 def _progress(bar: Any, done: int) -> Callable[[float], None]:

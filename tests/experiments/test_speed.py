@@ -1,6 +1,7 @@
 """The parts that experiments measure with run both libraries on the same terms; nothing here is timed."""
 
 import json
+import math
 from functools import partial
 
 import numpy as np
@@ -8,28 +9,29 @@ import pytest
 
 from minitransformer.experiments import attention_cost as attention
 from minitransformer.experiments import curves, decoding, speed
-from minitransformer.experiments.measuring import timing
-from minitransformer.experiments.measuring.steps import SIZES, numpy_step, torch_is_installed
+from minitransformer.experiments.measuring import steps, timing
+from minitransformer.experiments.measuring.steps import SIZES, Size, numpy_step, torch_is_installed
 from minitransformer.experiments.measuring.timing import LEAST, WARM_UP, interleave, medians, peak_memory
 from minitransformer.experiments.step_growth import GROWTH, grown
+from minitransformer.inspection import training_flops
 from minitransformer.models import Transformer
+from minitransformer.system.process import ThreadTeam
 from tests.cli.run import run
 
 
-def test_matmul_flops_are_those_of_a_plain_count():
-    """Every product of the paper's forward pass written out, times three: backward takes two more for each."""
-    size = SIZES["medium"]
-    B, T, C, F, V = size.batch, size.length, size.d_model, size.d_ff, size.vocab_size
-    D = C // size.num_heads
-
-    def product(n, i, o):
-        return 2 * n * i * o
-
-    attention = size.num_heads * B * (product(T, D, T) + product(T, T, D))
-    projections = 4 * product(B * T, C, C)
-    network = product(B * T, C, F) + product(B * T, F, C)
-    forward = size.num_layers * (3 * (attention + projections) + 2 * network) + product(B * T, C, V)
-    assert size.matmul_flops == 3 * forward
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_products_that_are_timed_alone_are_those_of_the_formulas(threads, monkeypatch):
+    """All that `training_flops` counts, without the logits of padding, and none that is only a sum; in each thread."""
+    size = Size("odd", 11, 6, 2, 20, 3, batch=8, length=7)
+    lists = []
+    monkeypatch.setattr(steps, "useful_threads", lambda *_: threads)
+    monkeypatch.setattr(ThreadTeam, "map", lambda self, function, each: lists.extend(each) or [*map(function, each)])
+    steps.products_alone(size, 0.1)()
+    assert len(lists) == threads
+    counted = sum(2 * math.prod((a @ b).shape) * a.shape[-1] for factors in lists for a, b in factors)
+    flops = training_flops(size.config(0.1), 56, 56, 7, 7)
+    logits = flops.pop("logits") * np.count_nonzero(size.make_batch().targets) / 56
+    assert counted == sum(flops.values()) + logits
 
 
 def test_calls_take_turns_whose_first_calls_are_not_counted(monkeypatch):
@@ -66,6 +68,14 @@ def test_both_models_have_the_same_parameters_and_first_loss_when_given_the_same
     with torch.no_grad():
         expected = theirs(torch.from_numpy(source), torch.from_numpy(target)).numpy()
     np.testing.assert_allclose(ours(source, target), expected, atol=2e-5)
+
+
+def test_jax_takes_the_same_steps():
+    pytest.importorskip("jax")
+    from minitransformer.experiments.measuring.jax_model import jax_step
+
+    ours, theirs = (make(SIZES["tiny"], 0.0, *more) for make, more in ((numpy_step, ()), (jax_step, (1,))))
+    np.testing.assert_allclose([theirs() for _ in range(5)], [ours() for _ in range(5)], atol=1e-5)
 
 
 def test_adam_alone_is_one_row_without_a_figure(capsys, tmp_path, monkeypatch):

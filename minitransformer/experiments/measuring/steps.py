@@ -9,14 +9,17 @@ import numpy as np
 
 from minitransformer.core import Layer, Parameter
 from minitransformer.data import Batch, ToyTask, get_task
-from minitransformer.inspection import training_flops
+from minitransformer.experiments.measuring.tracing import Trace
 from minitransformer.models import Transformer, TransformerConfig, named_config
 from minitransformer.recipes import get_recipe
-from minitransformer.system.process import ThreadTeam, keep_freed_memory
+from minitransformer.system.generators import make_generator
+from minitransformer.system.process import ThreadTeam, keep_freed_memory, limit_threads
 from minitransformer.training import Adam, CrossEntropyLoss, DataParallel, Diagnostics, History, step_with
+from minitransformer.training.gradients import gradients_of
+from minitransformer.training.parallel.threads import default_team_size, default_threads, split_batch, useful_threads
 from minitransformer.vocabulary import PAD
 
-LR = 1e-4
+LR, BETAS, EPS = 1e-4, (0.9, 0.98), 1e-9  # of Adam, as in paper section 5.3
 MAX_NORM = 1.0  # gradients are clipped to this norm
 LABEL_SMOOTHING = 0.1  # epsilon_ls of the paper
 
@@ -50,12 +53,6 @@ class Size(NamedTuple):
     def tokens(self) -> int:
         """Source and target tokens in a batch, including padding, which costs the same."""
         return 2 * self.batch * self.length
-
-    @property
-    def matmul_flops(self) -> float:
-        """Multiplications and additions in all matrix products of a training step; see `inspection.training_flops`."""
-        N = self.batch * self.length
-        return sum(training_flops(self.config(0.0), N, N, self.length, self.length).values())
 
 
 SIZES = {
@@ -101,10 +98,39 @@ def train_toy_task(
 
 
 def numpy_step(size: Size, dropout: float) -> Callable[[], Any]:
-    """Our step on one batch of `size`, on the device in use -> a function without arguments that returns the loss."""
+    """Our step on one batch of `size`, on the device in use -> a function without arguments that returns the loss.
+
+    It has as many threads as `train` would take.
+    """
     keep_freed_memory()
-    step, batch = make_training_step(Transformer(size.config(dropout))), size.make_batch()
-    return lambda: step(batch, LR)
+    config, batch = size.config(dropout), size.make_batch()
+    threads = default_threads(config, size.batch)
+    step = make_training_step(Transformer(config), threads=threads)
+
+    def limited_step() -> Any:
+        with limit_threads(threads):
+            return step(batch, LR)
+
+    return limited_step
+
+
+def products_alone(size: Size, dropout: float) -> Callable[[], Any]:
+    """The matrix products of our step in their own shapes, and nothing else -> a function without arguments."""
+    model, products = Transformer(size.config(dropout)), []
+    gradients = gradients_of(model, CrossEntropyLoss(LABEL_SMOOTHING), make_generator(0))
+    threads = useful_threads(default_team_size(), size.batch, 2 * size.length, size.d_model)
+    for part in split_batch(size.make_batch(), threads):
+        trace = Trace(products_only=True)
+        with trace.recording(model):
+            gradients(part)
+        products.append(trace.products)
+    team = ThreadTeam(threads)
+
+    def multiply(factors: list[tuple[np.ndarray, np.ndarray]]) -> None:
+        for a, b in factors:
+            a @ b
+
+    return lambda: team.map(multiply, products)
 
 
 def adam_steps(threads: int, with_torch: bool, count: int = 48_000_000) -> dict[str, Callable[[], Any]]:
@@ -121,7 +147,7 @@ def adam_steps(threads: int, with_torch: bool, count: int = 48_000_000) -> dict[
         torch.set_num_threads(threads)
         theirs = torch.nn.Parameter(torch.from_numpy(parameter.data.copy()))
         theirs.grad = torch.from_numpy(parameter.grad.copy())
-        calls["pytorch"] = torch.optim.Adam([theirs], lr=LR, betas=(0.9, 0.98), eps=1e-9).step
+        calls["pytorch"] = torch.optim.Adam([theirs], lr=LR, betas=BETAS, eps=EPS).step
     return calls
 
 
@@ -130,16 +156,20 @@ def torch_is_installed() -> bool:
     return importlib.util.find_spec("torch") is not None
 
 
-def pytorch_step(size: Size, dropout: float, threads: int, device: str = "cpu") -> Callable[[], Any]:
-    """The same step in PyTorch eager on `device` -> a function without arguments that returns the loss."""
+def pytorch_step(
+    size: Size, dropout: float, threads: int, device: str = "cpu", compiled: bool = False
+) -> Callable[[], Any]:
+    """The same step in PyTorch eager, or `compiled`, on `device` -> a function without arguments, returns the loss."""
     import torch
 
     from minitransformer.experiments.measuring.pytorch_model import PyTorchTransformer
 
     torch.set_num_threads(threads)
     torch.manual_seed(0)
-    model = PyTorchTransformer(size.config(dropout)).to(device)
-    optimizer = torch.optim.Adam(model.parameters(), lr=LR, betas=(0.9, 0.98), eps=1e-9)
+    model: Any = PyTorchTransformer(size.config(dropout)).to(device)
+    optimizer = torch.optim.Adam(model.parameters(), lr=LR, betas=BETAS, eps=EPS)
+    if compiled:
+        model = torch.compile(model)
     source, target_in, target_out = (torch.from_numpy(ids).to(device) for ids in size.make_batch())
 
     def step() -> Any:

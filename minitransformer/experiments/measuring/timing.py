@@ -10,8 +10,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from minitransformer.experiments.measuring.steps import Size
 from minitransformer.system.children import last_line
 
@@ -52,13 +50,6 @@ def _take_turn(call: Callable[[], Any]) -> list[float]:
         call()
         times.append(time.perf_counter() - before)
     return times
-
-
-def matmul_rate(n: int = 1024) -> tuple[Callable[[], np.ndarray], int]:
-    """A function that multiplies two n x n float32 matrices, and its number of operations."""
-    a, b = (np.random.default_rng(seed).random((n, n), dtype=np.float32) for seed in (0, 1))
-    out = np.empty_like(a)
-    return lambda: np.matmul(a, b, out=out), 2 * n**3
 
 
 def medians(

@@ -36,7 +36,7 @@ class Trace:
 
     With `shortest`, the numbers are the lengths of the shortest chains that begin at an entry of `starts_from`, and
     infinity for what does not depend on it; else of the longest chains. With `products_only`, only matrix products
-    count as operations.
+    count as operations, and `products` has the two factors of each, except where it is a sum.
     """
 
     def __init__(self, *, shortest: bool = False, products_only: bool = False) -> None:
@@ -44,6 +44,7 @@ class Trace:
         self.operations = 0
         self.longest = 0.0
         self.products_only = products_only
+        self.products: list[tuple[np.ndarray, np.ndarray]] = []
         self.constant = math.inf if shortest else 0.0  # the chain of what nothing was computed for
         self.combine: np.ufunc = np.minimum if shortest else np.maximum
         self._chains: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # by the id of the array that owns the memory
@@ -115,6 +116,8 @@ class Trace:
         is_sum = any(operand.ndim < 2 or 1 in operand.shape[-2:] for operand in operands)
         kind = next(filter(None, names), "sums" if is_sum else "activations")
         self.multiply_adds[kind] += amount
+        if self.products_only and not is_sum:
+            self.products.append(operands)
 
 
 class Traced(np.ndarray):
