@@ -158,3 +158,16 @@ class ThreadTeam:
 
 
 SINGLE_THREAD = ThreadTeam(1)
+
+
+def team_of_blas() -> ThreadTeam:
+    """A team of as many threads as a matrix product has here: of one, where a team is at work already."""
+    if ThreadpoolController is None:
+        return SINGLE_THREAD
+    return _kept_team(max(_current_threads(), default=1), os.getpid())
+
+
+@functools.cache
+def _kept_team(size, _process):
+    """The threads of a process do not live on in one that it forks, so each has a team of its own."""
+    return ThreadTeam(size)

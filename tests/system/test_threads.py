@@ -12,9 +12,17 @@ import pytest
 
 from minitransformer.backend import backend_name, to_host, use_backend, xp
 from minitransformer.data import get_task
+from minitransformer.functional import tiled_attention, tiled_attention_backward
+from minitransformer.functional.attention import tiles
 from minitransformer.kernels.dispatch import fused, plain_formulas
 from minitransformer.models import Transformer, TransformerConfig
-from minitransformer.system.process import THREAD_VARIABLES, ThreadTeam, blas_threads, limit_threads
+from minitransformer.system.process import (
+    THREAD_VARIABLES,
+    ThreadTeam,
+    blas_threads,
+    limit_threads,
+    team_of_blas,
+)
 from minitransformer.training import AverageOfLast, ExponentialAverage, TrainingSettings, noam, train
 from minitransformer.training.parallel import threads as parallel
 from tests.strict.strict import strict
@@ -236,3 +244,27 @@ def test_training_with_two_teams_gives_the_same_bits_as_alone():
     for _ in range(3):
         assert run_together(lambda: trained(**one), lambda: trained(**other)) == alone
     assert threads_in_use() == before
+
+
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_tiled_attention_in_two_threads_gives_the_same_bits_as_in_one(with_bias):
+    """Each part of the heads is computed by one thread, with its own dropout; parts may share the keys and the bias."""
+    rng = np.random.default_rng(4)
+    q, k, v, dy = (rng.standard_normal((3, heads, 40, 8), dtype=np.float32) for heads in (6, 2, 2, 6))
+    bias = rng.standard_normal((6, 40, 40), dtype=np.float32) if with_bias else None
+    results, sizes = [], []
+    for count in (1, 2, 2):
+        with limit_threads(count), mock.patch.object(tiles, "NUMBERS", 2**9):
+            sizes.append(team_of_blas().size)
+            y, cache = tiled_attention(q, k, v, None, 0.2, np.random.default_rng(5), bias, tile=(16, 8))
+            results.append([y, *tiled_attention_backward(dy, cache)])
+    assert sizes == [1, 2, 2]
+    for other in results[1:]:
+        assert all(np.array_equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+def test_a_team_inside_a_team_is_one_thread():
+    assert ThreadTeam(2).map(lambda _: team_of_blas().size, range(4)) == [1] * 4
+    with limit_threads(2), ThreadPoolExecutor(1) as other:
+        assert team_of_blas() is other.submit(team_of_blas).result()
+        assert team_of_blas().size == 2

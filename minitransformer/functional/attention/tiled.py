@@ -9,6 +9,7 @@ is subtracted from the scores of a query, run over whole rows, several numbers a
 """
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from minitransformer.functional.attention.tiles import TiledAttentionCache, part
 from minitransformer.functional.dropout import dropout_backward
 from minitransformer.functional.reductions import row_dot
 from minitransformer.functional.softmax import drop_negligible
+from minitransformer.system.process import SINGLE_THREAD, team_of_blas
 
 TILE = (128, 512)  # queries and keys, for the cache of a processor
 GPU_TILE = (2048, 1024)  # for few launches: on an H100, 4,096 tokens take 11 ms, and with TILE 1,750 ms
@@ -78,8 +80,7 @@ def tiled_attention(
     dtype = xp.result_type(*(x for x in (q, k, v, bias) if x is not None))
     y, log_sum_exp = xp.empty((B, H, T, v.shape[-1]), dtype), xp.empty((B, H, T), dtype)
     cache = TiledAttentionCache(q, k, v, y, log_sum_exp, allowed, bias, scale, dropout_rate, seed, pattern, tile)
-    for part in parts(cache):
-        _forward(part)
+    _team().map(_forward, parts(cache))
     return y, cache
 
 
@@ -94,9 +95,14 @@ def tiled_attention_backward(
     dtype = xp.result_type(cache.y, dy)
     dq, dk, dv = xp.empty(cache.q.shape, dtype), xp.zeros(cache.k.shape, dtype), xp.zeros(cache.v.shape, dtype)
     dbias = None if cache.bias is None else xp.zeros(cache.bias.shape, dtype)
-    for part in parts(cache):
-        _backward(part, dy, dq, dk, dv, dbias)
+    team = _team() if dbias is None else SINGLE_THREAD  # the parts add to one dbias
+    team.map(partial(_backward, dy=dy, dq=dq, dk=dk, dv=dv, dbias=dbias), parts(cache))
     return dq, dk, dv, dbias
+
+
+def _team():
+    """The threads that share the parts, each of which writes what no other does."""
+    return team_of_blas() if backend_name() == "numpy" else SINGLE_THREAD
 
 
 def _forward(part):
