@@ -236,7 +236,7 @@ class Run:
         with self.explaining_errors():
             if is_root():
                 self.prepare_folder()
-            print(recipe.describe(options, model, data) + how_many(), flush=True)
+            print(recipe.describe(options, model, data) + how_many(recipe.name, options, model.config), flush=True)
             with recipe.layers(options, lambda: type(model)(model.config, seed=options.seed), data):
                 state = self.saved.state if self.saved else None
                 history = recipe.train(options, model, data, self.evaluations, self.checkpointer, state, self.end)
