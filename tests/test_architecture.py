@@ -54,7 +54,6 @@ THIRD_PARTY = {
     "cupyx": ON_A_GPU,
     "matplotlib": ("plotting.py",),
     "torch": ("experiments/*.py",),
-    "jax": ("experiments/measuring/jax_model.py",),
     "sacrebleu": ("evaluation/translation.py",),
     "sklearn": ("data/labelled.py",),
     "jupytext": ("cli/init.py",),

@@ -9,7 +9,7 @@ DESCRIPTION = f"""\
   minitransformer bench                       tiny, small, medium and base-like, with and without dropout
   minitransformer bench tiny --seconds 20     one size, measured for longer
   minitransformer bench --memory              peak memory, too, with each model in its own process
-  minitransformer bench small --compiled      torch.compile and JAX, too, where they are installed
+  minitransformer bench small --compiled      torch.compile, too, where PyTorch is installed
 
 This is `minitransformer experiment speed`; `minitransformer experiment` lists what else can be measured.
 """

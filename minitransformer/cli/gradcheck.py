@@ -2,13 +2,10 @@
 
 import argparse
 import functools
-import importlib.util
 import json
 import math
 import time
 from collections.abc import Callable
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -19,7 +16,7 @@ from minitransformer.gradcheck import Report, SecondOrderReport, check_layer, ch
 from minitransformer.gradcheck.report import CANNOT_TELL, WRONG
 from minitransformer.gradcheck.subjects import BASE, select_subjects
 from minitransformer.gradcheck.use import LayerError, placed_errors, takes_rng
-from minitransformer.system.files import check_file
+from minitransformer.system.files import load_module
 from minitransformer.system.progress import tqdm
 from minitransformer.system.terminal import blamed_for_memory
 
@@ -131,20 +128,6 @@ def collect(arguments: argparse.Namespace) -> list[tuple[str, Callable[[], AnyRe
         first_order = functools.partial(BASE.check, together=True, seed=seed)
         checks.append(("base", second_order if arguments.second_order else first_order))
     return checks + [(name, load_own(name, arguments)) for name in own]
-
-
-def load_module(path: str) -> ModuleType:
-    """Import a user's own file. Raises ValueError, with the file's name, if that fails."""
-    check_file(path)
-    spec = importlib.util.spec_from_file_location(Path(path).stem, path)
-    if spec is None or spec.loader is None:
-        raise ValueError(f"{path} is not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        raise ValueError(f"{path} raised an error (--debug shows where): {type(error).__name__}: {error}") from error
-    return module
 
 
 def load_own(name: str, arguments: argparse.Namespace) -> Callable[[], AnyReport]:

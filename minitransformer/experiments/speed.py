@@ -4,15 +4,16 @@ A full step (forward, loss, backward, clipping, Adam) of this library and, if Py
 PyTorch eager: the same shapes, positions of dropout, label smoothing, optimizer and number of threads. They take turns
 of a third of a second in one process. The table shows the median times. "times its products" divides our time by that
 of the step's matrix products alone, in the same shapes and threads: no step can take less with NumPy. --compiled adds
-torch.compile and JAX's jit, where they are installed, and minutes of compiling.
+torch.compile and a minute of compiling for each row. --peer adds a step of yours: a file with a function
+step(size, dropout, threads) -> a function that takes one step; docs/peers/jax_step.py is one for JAX.
 
 OMP_NUM_THREADS or OPENBLAS_NUM_THREADS sets the number of threads; the default is the number of processors.
 """
 
 import argparse
-import importlib.util
 from collections.abc import Callable
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from minitransformer.experiments.measuring.timing import medians, peak_memory
 from minitransformer.experiments.running import Rows
 from minitransformer.experiments.tables import Table, cell
 from minitransformer.plotting import COLORS, GREY, counted, pyplot, save_figure
+from minitransformer.system.files import load_module
 from minitransformer.system.process import blas_threads
 from minitransformer.system.progress import tqdm
 
@@ -45,7 +47,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--dropout", type=float, nargs="+", default=[0.1, 0.0], metavar="X", help="dropout rates (default 0.1 0.0)"
     )
     parser.add_argument("--memory", action="store_true", help="measure peak memory, too")
-    parser.add_argument("--compiled", action="store_true", help="compare with torch.compile and JAX, too")
+    parser.add_argument("--compiled", action="store_true", help="compare with torch.compile, too")
+    parser.add_argument(
+        "--peer",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="Python files whose step(size, dropout, threads) is timed, too",
+    )
 
 
 def check(options: argparse.Namespace) -> None:
@@ -77,7 +86,8 @@ def measure(
 ) -> dict[str, Any]:
     """Time one row of the table -> its columns. `rate` is that of dropout; None for "adam", which has none."""
     threads, with_torch = blas_threads(), torch_is_installed()
-    row: dict[str, Any] = {"size": name, "dropout": rate, "threads": threads}
+    peers = [Path(path).stem for path in options.peer]
+    row: dict[str, Any] = {"size": name, "dropout": rate, "threads": threads, "peers": peers}
     if rate is None:
         return {**row, **_times(medians(adam_steps(threads, with_torch), options.seconds, progress))}
     size = SIZES[name]
@@ -86,10 +96,7 @@ def measure(
         calls["pytorch"] = pytorch_step(size, rate, threads)
     if with_torch and options.compiled:
         calls["compiled"] = pytorch_step(size, rate, threads, compiled=True)
-    if options.compiled and importlib.util.find_spec("jax"):
-        from minitransformer.experiments.measuring.jax_model import jax_step
-
-        calls["jax"] = jax_step(size, rate, threads)
+    calls |= {peer: load_module(path).step(size, rate, threads) for peer, path in zip(peers, options.peer, strict=True)}
     row |= _times(medians(calls, options.seconds, progress))
     row["tokens_per_second"] = size.tokens / row["numpy"]
     row["times_products"] = row["numpy"] / row["products"]
@@ -108,7 +115,7 @@ def tables(rows: Rows) -> list[Table]:
         "PyTorch (ms)": ("pytorch", ",.1f", 1e3),
         "ratio": ("ratio", ".2f", 1),
         "torch.compile": ("compiled_ratio", ".2f", 1),
-        "JAX": ("jax_ratio", ".2f", 1),
+        **{name: (f"{name}_ratio", ".2f", 1) for row in rows["steps"] for name in row.get("peers", ())},
         "products (ms)": ("products", ",.1f", 1e3),
         "times its products": ("times_products", ".2f", 1),
         "tokens/s": ("tokens_per_second", ",.0f", 1),
@@ -161,8 +168,8 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
 
 def _times(found: dict[str, float]) -> dict[str, Any]:
     """The times in seconds, and how many times ours the others are."""
-    ratios = {"ratio": "pytorch", "compiled_ratio": "compiled", "jax_ratio": "jax"}
-    return found | {name: found[of] / found["numpy"] if of in found else None for name, of in ratios.items()}
+    ratios = {f"{name}_ratio": seconds / found["numpy"] for name, seconds in found.items()}
+    return found | ratios | {"ratio": ratios.get("pytorch_ratio")}
 
 
 def _progress(bar: Any, done: int) -> Callable[[float], None]:

@@ -8,11 +8,13 @@ import codecs
 import contextlib
 import errno
 import hashlib
+import importlib.util
 import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -235,3 +237,17 @@ def read_safetensors_header(path: str | os.PathLike) -> tuple[dict[str, dict[str
         raise ValueError(f"{path} is not a safetensors file: {error}") from error
     header.pop("__metadata__", None)
     return header, 8 + length
+
+
+def load_module(path: str) -> ModuleType:
+    """Import a user's own file. Raises ValueError, with the file's name, if that fails."""
+    check_file(path)
+    spec = importlib.util.spec_from_file_location(Path(path).stem, path)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"{path} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise ValueError(f"{path} raised an error (--debug shows where): {type(error).__name__}: {error}") from error
+    return module

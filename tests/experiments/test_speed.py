@@ -15,6 +15,7 @@ from minitransformer.experiments.measuring.timing import LEAST, WARM_UP, interle
 from minitransformer.experiments.step_growth import GROWTH, grown
 from minitransformer.inspection import training_flops
 from minitransformer.models import Transformer
+from minitransformer.system.files import load_module
 from minitransformer.system.process import ThreadTeam
 from tests.cli.run import run
 
@@ -72,10 +73,22 @@ def test_both_models_have_the_same_parameters_and_first_loss_when_given_the_same
 
 def test_jax_takes_the_same_steps():
     pytest.importorskip("jax")
-    from minitransformer.experiments.measuring.jax_model import jax_step
-
-    ours, theirs = (make(SIZES["tiny"], 0.0, *more) for make, more in ((numpy_step, ()), (jax_step, (1,))))
+    theirs = load_module("docs/peers/jax_step.py").step(SIZES["tiny"], 0.0, 1)
+    ours = numpy_step(SIZES["tiny"], 0.0)
     np.testing.assert_allclose([theirs() for _ in range(5)], [ours() for _ in range(5)], atol=1e-5)
+
+
+def test_a_step_of_ones_own_is_timed_beside_ours(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(timing, "TURN", 0.0)
+    monkeypatch.setattr(speed, "torch_is_installed", lambda: False)
+    file = tmp_path / "mine.py"
+    file.write_text("def step(size, dropout, threads):\n    return lambda: (size.name, dropout, threads)\n", "utf8")
+    options = ("tiny", "--dropout", 0.1, "--peer", file, "--seconds", 0.01, "--runs", tmp_path, "--json")
+    status, out, err = run(capsys, "bench", *options)
+    assert (status, err) == (0, "")
+    (row,) = json.loads(out.splitlines()[-1])["rows"]["steps"]
+    assert 0 < row["mine_ratio"] < 1 < row["times_products"]
+    assert " mine " in out
 
 
 def test_adam_alone_is_one_row_without_a_figure(capsys, tmp_path, monkeypatch):

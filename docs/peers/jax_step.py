@@ -1,4 +1,7 @@
-"""The paper's Transformer, post-norm, in JAX, to be timed against ours: a function of the weights that jit compiles."""
+"""The paper's Transformer, post-norm, in JAX: a function of the weights that jit compiles, to be timed against ours.
+
+minitransformer bench --peer docs/peers/jax_step.py
+"""
 
 import itertools
 import math
@@ -17,7 +20,7 @@ from minitransformer.models import Transformer
 from minitransformer.vocabulary import PAD
 
 
-def jax_step(size: Size, dropout: float, threads: int) -> Callable[[], Any]:
+def step(size: Size, dropout: float, threads: int) -> Callable[[], Any]:
     """The step of `numpy_step` from the same weights, compiled -> a function without arguments that returns the loss.
 
     JAX takes all processors unless `threads` is 1, which it must be told before its first use in a process.
@@ -29,11 +32,11 @@ def jax_step(size: Size, dropout: float, threads: int) -> Callable[[], Any]:
     state, batch = [weights, m, v, random.key(0), 0], [jnp.asarray(x) for x in size.make_batch()]
     update = jax.jit(_update, static_argnums=(1, 2), donate_argnums=0)
 
-    def step() -> Any:
+    def take() -> Any:
         state[:], loss = update(state, size, dropout, *batch)
         return loss.block_until_ready()
 
-    return step
+    return take
 
 
 def _update(state, size, dropout, source, target, targets):
