@@ -19,6 +19,7 @@ from minitransformer.layers import ActivatedConv1d, InputEmbedding, LayerNorm, O
 from minitransformer.layers.embedding import InputEmbeddingCache
 from minitransformer.layers.initializers import normal
 from minitransformer.layers.residual import ResidualCache
+from minitransformer.models.base import LanguageModel
 
 
 class ConvLMFeaturesCache(NamedTuple):
@@ -29,14 +30,7 @@ class ConvLMFeaturesCache(NamedTuple):
     norm: LayerNormCache | None
 
 
-class ConvLMCache(NamedTuple):
-    """What `ConvLM` remembers."""
-
-    features: ConvLMFeaturesCache
-    output: xp.ndarray  # (B, T, C), the input of the output projection
-
-
-class ConvLM(Layer):
+class ConvLM(LanguageModel):
     """A language model for `config`: logits (B, T, V) of the token after each of ids (B, T).
 
     It does what GPT does, with a causal convolution where GPT has self-attention and a feed-forward network. There are
@@ -77,25 +71,6 @@ class ConvLM(Layer):
         return Residual(
             conv, config.d_model, dropout_rate=config.dropout, norm=config.norm, norm_eps=config.norm_eps, dtype=dtype
         )
-
-    def forward(self, ids: np.ndarray, rng: np.random.Generator | None = None) -> tuple[xp.ndarray, ConvLMCache]:
-        """ids (B, T) on the host -> logits (B, T, V).
-
-        Raises TypeError for ids that are not integers, ValueError for a wrong shape, and IndexError for ids outside the
-        vocabulary.
-        """
-        y, cache_features = self.features(ids, rng)
-        logits, cache_output = self.output.forward(y)
-        return logits, ConvLMCache(cache_features, cache_output)
-
-    def backward(self, dlogits: xp.ndarray, cache: ConvLMCache) -> None:
-        """dlogits (B, T, V) -> None, because ids have no gradient."""
-        self.features_backward(self.output.backward(dlogits, cache.output), cache.features)
-
-    @property
-    def head(self) -> OutputProjection:
-        """The layer from `features` to logits."""
-        return self.output
 
     def features(
         self, ids: np.ndarray, rng: np.random.Generator | None = None

@@ -8,7 +8,7 @@ from numpy.typing import DTypeLike
 from minitransformer.backend import xp
 from minitransformer.checks import check_batch_of_ids, check_dtype
 from minitransformer.config import TransformerConfig
-from minitransformer.core import Layer, Parameter
+from minitransformer.core import Parameter
 from minitransformer.decoding.incremental import GPTState
 from minitransformer.functional import causal_mask
 from minitransformer.layers import EncoderLayer, InputEmbedding, OutputProjection
@@ -16,6 +16,7 @@ from minitransformer.layers.embedding import InputEmbeddingCache
 from minitransformer.layers.initializers import normal
 from minitransformer.layers.positions import make_input_positions
 from minitransformer.layers.stack import LayerStack, StackCache
+from minitransformer.models.base import LanguageModel
 
 STD = 0.02  # of initial token vectors that are not multiplied by sqrt(C), as in GPT-2 and BERT
 
@@ -25,13 +26,6 @@ class GPTFeaturesCache(NamedTuple):
 
     embedding: InputEmbeddingCache
     blocks: StackCache
-
-
-class GPTCache(NamedTuple):
-    """What `GPT` remembers."""
-
-    features: GPTFeaturesCache
-    output: xp.ndarray  # (B, T, C), the input of the output projection
 
 
 def gpt_config(vocab_size: int, **changes: Any) -> TransformerConfig:
@@ -48,7 +42,7 @@ def gpt_config(vocab_size: int, **changes: Any) -> TransformerConfig:
     return TransformerConfig(vocab_size, **{**gpt2, **changes})
 
 
-class GPT(Layer):
+class GPT(LanguageModel):
     """A language model for `config` (see `gpt_config`): logits (B, T, V) of the token after each of ids (B, T).
 
     Compared with the Transformer only the mask changes: there is no source, and no token sees a later one. Padding at
@@ -80,25 +74,6 @@ class GPT(Layer):
         self.blocks = LayerStack(config, EncoderLayer, bidirectional=False, rng=rng, dtype=dtype)
         output_E = E if config.has_tied_output else Parameter(normal(rng, (V, C), std, dtype))
         self.output = OutputProjection(output_E, C**-0.5 if config.scale_output else 1.0)
-
-    def forward(self, ids: np.ndarray, rng: np.random.Generator | None = None) -> tuple[xp.ndarray, GPTCache]:
-        """ids (B, T) on the host -> logits (B, T, V).
-
-        Raises TypeError for ids that are not integers, ValueError for a wrong shape or T > max_len, and IndexError for
-        ids outside the vocabulary.
-        """
-        y, cache_features = self.features(ids, rng)
-        logits, cache_output = self.output.forward(y)
-        return logits, GPTCache(cache_features, cache_output)
-
-    def backward(self, dlogits: xp.ndarray, cache: GPTCache) -> None:
-        """dlogits (B, T, V) -> None, because ids have no gradient."""
-        self.features_backward(self.output.backward(dlogits, cache.output), cache.features)
-
-    @property
-    def head(self) -> OutputProjection:
-        """The layer from `features` to logits. See `layers.losses.blockwise_loss`."""
-        return self.output
 
     def features(self, ids: np.ndarray, rng: np.random.Generator | None = None) -> tuple[xp.ndarray, GPTFeaturesCache]:
         """ids (B, T) -> y (B, T, C), the input of `head`. Raises what `forward` raises."""

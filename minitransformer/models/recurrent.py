@@ -8,7 +8,7 @@ from numpy.typing import DTypeLike
 from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_batch_of_ids, check_dtype
 from minitransformer.config import Seq2SeqConfig
-from minitransformer.core import Layer, Parameter
+from minitransformer.core import Parameter
 from minitransformer.decoding.incremental import RecurrentState, tokens_of
 from minitransformer.functional.dropout import DropoutCache
 from minitransformer.layers import GRU, LSTM, Dropout, InputEmbedding, MemoryAttention, OutputProjection
@@ -16,6 +16,7 @@ from minitransformer.layers.embedding import InputEmbeddingCache
 from minitransformer.layers.initializers import normal
 from minitransformer.layers.memory_attention import MemoryAttentionCache
 from minitransformer.layers.recurrent import RecurrentCache, RecurrentStack, State
+from minitransformer.models.base import EncoderDecoder
 from minitransformer.vocabulary import PAD
 
 
@@ -43,27 +44,13 @@ class Seq2SeqDecodeCache(NamedTuple):
     dropout: DropoutCache | None
 
 
-class Seq2SeqFeaturesCache(NamedTuple):
-    """What `Seq2Seq.features` remembers."""
-
-    encode: Seq2SeqEncodeCache
-    decode: Seq2SeqDecodeCache
-
-
-class Seq2SeqCache(NamedTuple):
-    """What `Seq2Seq` remembers."""
-
-    features: Seq2SeqFeaturesCache
-    output: xp.ndarray  # (B, T, R), the input of the output projection
-
-
 class Seq2SeqAttentionWeights(NamedTuple):
     """Who attends to whom; `cross` has one array, or none for a model without attention."""
 
     cross: list[xp.ndarray]  # of (B, 1, T, S)
 
 
-class Seq2Seq(Layer):
+class Seq2Seq(EncoderDecoder):
     """A recurrent encoder-decoder in four forms of the same code, chosen by `config.attention`.
 
     The encoder's final state is the decoder's first one, layer by layer. Without attention it is all that the decoder
@@ -94,39 +81,6 @@ class Seq2Seq(Layer):
             self.attention = MemoryAttention(config.attention, R, rng=rng, dtype=dtype)
         self.dropout = Dropout(config.dropout)
         self.output = OutputProjection(Parameter(normal(rng, (V, R), R**-0.5, dtype)))
-
-    def forward(
-        self, source: np.ndarray, target: np.ndarray, rng: np.random.Generator | None = None
-    ) -> tuple[xp.ndarray, Seq2SeqCache]:
-        """source (B, S) and target (B, T) ids on the host -> logits (B, T, V) of the token after each target token.
-
-        Raises TypeError for ids that are not integers, ValueError for wrong shapes or sequences longer than max_len,
-        and IndexError for ids outside the vocabulary.
-        """
-        y, cache_features = self.features(source, target, rng)
-        logits, cache_output = self.output.forward(y)
-        return logits, Seq2SeqCache(cache_features, cache_output)
-
-    def backward(self, dlogits: xp.ndarray, cache: Seq2SeqCache) -> None:
-        """dlogits (B, T, V) -> None, because ids have no gradient."""
-        self.features_backward(self.output.backward(dlogits, cache.output), cache.features)
-
-    @property
-    def head(self) -> OutputProjection:
-        """The layer from `features` to logits. See `layers.losses.blockwise_loss`."""
-        return self.output
-
-    def features(
-        self, source: np.ndarray, target: np.ndarray, rng: np.random.Generator | None = None
-    ) -> tuple[xp.ndarray, Seq2SeqFeaturesCache]:
-        """source (B, S) and target (B, T) ids -> y (B, T, R), the input of `head`. Raises what `forward` raises."""
-        encoded, cache_encode = self.encode(source, rng)
-        y, cache_decode = self.decode(target, encoded, source, rng)
-        return y, Seq2SeqFeaturesCache(cache_encode, cache_decode)
-
-    def features_backward(self, dy: xp.ndarray, cache: Seq2SeqFeaturesCache) -> None:
-        """dy (B, T, R) -> None."""
-        self.encode_backward(self.decode_backward(dy, cache.decode), cache.encode)
 
     def encode(self, source: np.ndarray, rng: np.random.Generator | None = None) -> tuple[Encoded, Seq2SeqEncodeCache]:
         """source (B, S) ids -> Encoded."""

@@ -8,7 +8,7 @@ from numpy.typing import DTypeLike
 from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_batch_of_ids, check_dtype
 from minitransformer.config import TransformerConfig
-from minitransformer.core import Layer, Parameter
+from minitransformer.core import Parameter
 from minitransformer.decoding.incremental import TransformerState
 from minitransformer.functional import causal_mask, padding_mask
 from minitransformer.layers import Decoder, Encoder, InputEmbedding, OutputProjection
@@ -16,6 +16,7 @@ from minitransformer.layers.embedding import InputEmbeddingCache
 from minitransformer.layers.initializers import normal
 from minitransformer.layers.positions import make_input_positions
 from minitransformer.layers.stack import StackCache
+from minitransformer.models.base import EncoderDecoder
 from minitransformer.vocabulary import PAD
 
 
@@ -54,20 +55,6 @@ class DecodeCache(NamedTuple):
     decoder: StackCache
 
 
-class TransformerFeaturesCache(NamedTuple):
-    """What `Transformer.features` remembers."""
-
-    encode: EncodeCache
-    decode: DecodeCache
-
-
-class TransformerCache(NamedTuple):
-    """What `Transformer` remembers."""
-
-    features: TransformerFeaturesCache
-    output: xp.ndarray  # (B, T, C), the input of the output projection
-
-
 class AttentionWeights(NamedTuple):
     """Who attends to whom: for each kind of attention a list with one array for each layer, first layer first."""
 
@@ -76,7 +63,7 @@ class AttentionWeights(NamedTuple):
     cross: list[xp.ndarray]  # of (B, H, T, S)
 
 
-class Transformer(Layer):
+class Transformer(EncoderDecoder):
     """An encoder-decoder for `config`; with the default switches, the model of the paper.
 
     Sequences are ids with padding = 0 at their end, which no token attends to.
@@ -132,40 +119,6 @@ class Transformer(Layer):
         target = source if self.config.tie_embeddings else draw()
         output = source if self.config.has_tied_output else draw()
         return source, target, output
-
-    def forward(
-        self, source: np.ndarray, target: np.ndarray, rng: np.random.Generator | None = None
-    ) -> tuple[xp.ndarray, TransformerCache]:
-        """source (B, S) and target (B, T) ids on the host -> logits (B, T, V) of the token after each target token.
-
-        Raises TypeError for ids that are not integers, ValueError for wrong shapes or sequences longer than max_len,
-        and IndexError for ids outside the vocabulary.
-        """
-        z, cache_features = self.features(source, target, rng)
-        logits, cache_output = self.output.forward(z)
-        return logits, TransformerCache(cache_features, cache_output)
-
-    def backward(self, dlogits: xp.ndarray, cache: TransformerCache) -> None:
-        """dlogits (B, T, V) -> None, because ids have no gradient."""
-        self.features_backward(self.output.backward(dlogits, cache.output), cache.features)
-
-    @property
-    def head(self) -> OutputProjection:
-        """The layer from `features` to logits. See `layers.losses.blockwise_loss`."""
-        return self.output
-
-    def features(
-        self, source: np.ndarray, target: np.ndarray, rng: np.random.Generator | None = None
-    ) -> tuple[xp.ndarray, TransformerFeaturesCache]:
-        """source (B, S) and target (B, T) ids -> z (B, T, C), the input of `head`. Raises what `forward` raises."""
-        memory, cache_encode = self.encode(source, rng)
-        z, cache_decode = self.decode(target, memory, source, rng)
-        return z, TransformerFeaturesCache(cache_encode, cache_decode)
-
-    def features_backward(self, dz: xp.ndarray, cache: TransformerFeaturesCache) -> None:
-        """dz (B, T, C) -> None."""
-        dmemory = self.decode_backward(dz, cache.decode)
-        self.encode_backward(dmemory, cache.encode)
 
     def encode(self, source: np.ndarray, rng: np.random.Generator | None = None) -> tuple[xp.ndarray, EncodeCache]:
         """source (B, S) ids -> memory (B, S, C)."""

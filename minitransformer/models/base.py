@@ -1,0 +1,87 @@
+"""What the models have in common: `features`, where a model does its work, and `output`, which makes logits of them."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minitransformer.backend import xp
+from minitransformer.core import Layer
+from minitransformer.layers import OutputProjection
+
+
+class ModelCache(NamedTuple):
+    """What a model remembers."""
+
+    features: Any  # what its `features` remembers
+    output: xp.ndarray  # (B, T, C), the input of the output projection
+
+
+class LanguageModel(Layer):
+    """A model that says for each of ids (B, T) which token comes next. A subclass has `features` and its backward."""
+
+    output: OutputProjection
+
+    def forward(self, ids: np.ndarray, rng: np.random.Generator | None = None) -> tuple[xp.ndarray, ModelCache]:
+        """ids (B, T) on the host -> logits (B, T, V).
+
+        Raises TypeError for ids that are not integers, ValueError for a wrong shape or a text longer than the model can
+        read, and IndexError for ids outside the vocabulary.
+        """
+        y, cache_features = self.features(ids, rng)
+        logits, cache_output = self.output.forward(y)
+        return logits, ModelCache(cache_features, cache_output)
+
+    def backward(self, dlogits: xp.ndarray, cache: ModelCache) -> None:
+        """dlogits (B, T, V) -> None, because ids have no gradient."""
+        self.features_backward(self.output.backward(dlogits, cache.output), cache.features)
+
+    @property
+    def head(self) -> OutputProjection:
+        """The layer from `features` to logits. See `layers.losses.blockwise_loss`."""
+        return self.output
+
+    features: Any
+    features_backward: Any
+
+
+class EncoderDecoderFeaturesCache(NamedTuple):
+    """What `EncoderDecoder.features` remembers."""
+
+    encode: Any
+    decode: Any
+
+
+class EncoderDecoder(LanguageModel):
+    """A model whose decoder writes the target while it reads what the encoder made of the source, the memory.
+
+    A subclass has `encode`, `decode` and the backward of both.
+    """
+
+    encode: Any
+    encode_backward: Any
+    decode: Any
+    decode_backward: Any
+
+    def forward(  # type: ignore[override]  # a language model has no source
+        self, source: np.ndarray, target: np.ndarray, rng: np.random.Generator | None = None
+    ) -> tuple[xp.ndarray, ModelCache]:
+        """source (B, S) and target (B, T) ids on the host -> logits (B, T, V) of the token after each target token.
+
+        Raises TypeError for ids that are not integers, ValueError for wrong shapes or sequences longer than max_len,
+        and IndexError for ids outside the vocabulary.
+        """
+        y, cache_features = self.features(source, target, rng)
+        logits, cache_output = self.output.forward(y)
+        return logits, ModelCache(cache_features, cache_output)
+
+    def features(
+        self, source: np.ndarray, target: np.ndarray, rng: np.random.Generator | None = None
+    ) -> tuple[xp.ndarray, EncoderDecoderFeaturesCache]:
+        """source (B, S) and target (B, T) ids -> y (B, T, C), the input of `head`. Raises what `forward` raises."""
+        memory, cache_encode = self.encode(source, rng)
+        y, cache_decode = self.decode(target, memory, source, rng)
+        return y, EncoderDecoderFeaturesCache(cache_encode, cache_decode)
+
+    def features_backward(self, dy: xp.ndarray, cache: EncoderDecoderFeaturesCache) -> None:
+        """dy (B, T, C) -> None."""
+        self.encode_backward(self.decode_backward(dy, cache.decode), cache.encode)
