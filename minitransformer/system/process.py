@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from minitransformer.backend import backend_name
+
 try:
     from threadpoolctl import ThreadpoolController
 except ImportError:  # without it, the matrix product keeps its number of threads
@@ -161,8 +163,8 @@ SINGLE_THREAD = ThreadTeam(1)
 
 
 def team_of_blas() -> ThreadTeam:
-    """A team of as many threads as a matrix product has here: of one, where a team is at work already."""
-    if ThreadpoolController is None:
+    """A team of as many threads as a matrix product has here: of one on a GPU, and where a team is at work already."""
+    if ThreadpoolController is None or backend_name() != "numpy":
         return SINGLE_THREAD
     return _kept_team(max(_current_threads(), default=1), os.getpid())
 

@@ -80,7 +80,7 @@ def tiled_attention(
     dtype = xp.result_type(*(x for x in (q, k, v, bias) if x is not None))
     y, log_sum_exp = xp.empty((B, H, T, v.shape[-1]), dtype), xp.empty((B, H, T), dtype)
     cache = TiledAttentionCache(q, k, v, y, log_sum_exp, allowed, bias, scale, dropout_rate, seed, pattern, tile)
-    _team().map(_forward, parts(cache))
+    team_of_blas().map(_forward, parts(cache))  # each part writes what no other does
     return y, cache
 
 
@@ -95,14 +95,9 @@ def tiled_attention_backward(
     dtype = xp.result_type(cache.y, dy)
     dq, dk, dv = xp.empty(cache.q.shape, dtype), xp.zeros(cache.k.shape, dtype), xp.zeros(cache.v.shape, dtype)
     dbias = None if cache.bias is None else xp.zeros(cache.bias.shape, dtype)
-    team = _team() if dbias is None else SINGLE_THREAD  # the parts add to one dbias
+    team = team_of_blas() if dbias is None else SINGLE_THREAD  # the parts add to one dbias
     team.map(partial(_backward, dy=dy, dq=dq, dk=dk, dv=dv, dbias=dbias), parts(cache))
     return dq, dk, dv, dbias
-
-
-def _team():
-    """The threads that share the parts, each of which writes what no other does."""
-    return team_of_blas() if backend_name() == "numpy" else SINGLE_THREAD
 
 
 def _forward(part):
