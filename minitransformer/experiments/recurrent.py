@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from minitransformer.experiments.measuring.steps import torch_is_installed
+from minitransformer.core import Layer
+from minitransformer.experiments.measuring.steps import multiply, products_of, torch_is_installed
 from minitransformer.experiments.measuring.timing import medians
 from minitransformer.experiments.running import Rows
 from minitransformer.experiments.tables import Table, cell
@@ -21,7 +22,6 @@ PER_ROW = 10.0
 SECONDS = {True: 10, False: 60}
 WIDTH, LAYERS, BATCH, LENGTH = 128, 2, 64, 32
 KINDS: dict[str, Any] = {"LSTM": LSTM, "GRU": GRU}
-BLOCKS = {"LSTM": 4, "GRU": 3}
 
 
 def rows(options: argparse.Namespace) -> Rows:
@@ -29,7 +29,8 @@ def rows(options: argparse.Namespace) -> Rows:
     steps = []
     with limit_threads(1):
         for kind in KINDS:
-            calls = {"ours": our_step(kind), "products": products(kind)}
+            layer, step = our_step(kind)
+            calls = {"ours": step, "products": multiply(products_of(layer, step))}
             if torch_is_installed():
                 calls["pytorch"] = pytorch_step(kind)
             times = {f"{name}_ms": 1e3 * time for name, time in medians(calls, options.seconds).items()}
@@ -51,8 +52,8 @@ def findings(rows: Rows) -> list[str]:
     return [f"Matrix products alone take {' and '.join(shares)}."]
 
 
-def our_step(kind: str) -> Callable[[], Any]:
-    """A function that takes one step of our layers."""
+def our_step(kind: str) -> tuple[Layer, Callable[[], Any]]:
+    """Our layers, and a function that takes one step of them."""
     layer, rng = KINDS[kind](WIDTH, WIDTH, num_layers=LAYERS, rng=np.random.default_rng(0)), np.random.default_rng(1)
     x, dy = (rng.standard_normal((BATCH, LENGTH, WIDTH)).astype(np.float32) for _ in range(2))
 
@@ -61,7 +62,7 @@ def our_step(kind: str) -> Callable[[], Any]:
         _, cache = layer.forward(x)
         layer.backward(dy, cache)
 
-    return step
+    return layer, step
 
 
 def pytorch_step(kind: str) -> Callable[[], Any]:
@@ -76,28 +77,5 @@ def pytorch_step(kind: str) -> Callable[[], Any]:
         layer.zero_grad()
         x.grad = None
         layer(x)[0].backward(dy)
-
-    return step
-
-
-def products(kind: str) -> Callable[[], Any]:
-    """A function that computes the matrix products of a step, and nothing else."""
-    rng, width = np.random.default_rng(0), BLOCKS[kind] * WIDTH
-    x, W, da = (
-        rng.standard_normal(shape).astype(np.float32)
-        for shape in ((BATCH * LENGTH, WIDTH), (WIDTH, width), (BATCH * LENGTH, width))
-    )
-    h, d, transposed_W = x[:BATCH], da[:BATCH], np.ascontiguousarray(W.T)
-    a, dh = np.empty_like(d), np.empty_like(h)
-
-    def step() -> None:
-        for _ in range(LAYERS):
-            x @ W
-            for _ in range(LENGTH):
-                np.matmul(h, W, out=a)
-                np.matmul(d, transposed_W, out=dh)
-            for _ in range(2):  # the gradients of W and U
-                x.T @ da
-            da @ W.T
 
     return step

@@ -11,7 +11,6 @@ OMP_NUM_THREADS or OPENBLAS_NUM_THREADS sets the number of threads; the default 
 """
 
 import argparse
-from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -69,25 +68,24 @@ def check(options: argparse.Namespace) -> None:
 def rows(options: argparse.Namespace) -> Rows:
     """A step of each size at each rate of dropout. Times are in seconds, memory in bytes, None if not measured."""
     names = options.sizes or NAMES
-    jobs: list[tuple[str, float | None]] = [
-        (name, rate) for name in names if name != "adam" for rate in options.dropout
-    ]
-    jobs += [("adam", None)] * ("adam" in names)
+    jobs = [(name, rate) for name in names for rate in ([None] if name == "adam" else options.dropout)]
     steps = []
     with tqdm(total=len(jobs), leave=False, unit="row", bar_format="{l_bar}{bar}| {postfix}") as bar:
         for done, (name, rate) in enumerate(jobs):
             bar.set_postfix_str(name)
-            steps.append(measure(name, rate, options, _progress(bar, done)))
+            steps.append(measure(name, rate, options, bar, done))
     return {"steps": steps}
 
 
-def measure(
-    name: str, rate: float | None, options: argparse.Namespace, progress: Callable[[float], None]
-) -> dict[str, Any]:
-    """Time one row of the table -> its columns. `rate` is that of dropout; None for "adam", which has none."""
+def measure(name: str, rate: float | None, options: argparse.Namespace, bar: Any, done: int) -> dict[str, Any]:
+    """Time one row of the table, after those that are `done` -> its columns. The `rate` of "adam" is None."""
     threads, with_torch = blas_threads(), torch_is_installed()
     peers = [Path(path).stem for path in options.peer]
     row: dict[str, Any] = {"size": name, "dropout": rate, "threads": threads, "peers": peers}
+
+    def progress(share: float) -> None:
+        bar.update(done + share - bar.n)
+
     if rate is None:
         return {**row, **_times(medians(adam_steps(threads, with_torch), options.seconds, progress))}
     size = SIZES[name]
@@ -170,13 +168,3 @@ def _times(found: dict[str, float]) -> dict[str, Any]:
     """The times in seconds, and how many times ours the others are."""
     ratios = {f"{name}_ratio": seconds / found["numpy"] for name, seconds in found.items()}
     return found | ratios | {"ratio": ratios.get("pytorch_ratio")}
-
-
-def _progress(bar: Any, done: int) -> Callable[[float], None]:
-    """A function that shows `done` rows and a share of the next one on the bar."""
-
-    def show(share: float) -> None:
-        bar.n = done + share
-        bar.refresh()
-
-    return show

@@ -3,6 +3,7 @@
 import dataclasses
 import importlib.util
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from minitransformer.training.gradients import gradients_of
 from minitransformer.training.parallel.threads import default_team_size, default_threads, split_batch, useful_threads
 from minitransformer.vocabulary import PAD
 
+Factors = list[tuple[np.ndarray, np.ndarray]]
 LR, BETAS, EPS = 1e-4, (0.9, 0.98), 1e-9  # of Adam, as in paper section 5.3
 MAX_NORM = 1.0  # gradients are clipped to this norm
 LABEL_SMOOTHING = 0.1  # epsilon_ls of the paper
@@ -116,21 +118,30 @@ def numpy_step(size: Size, dropout: float) -> Callable[[], Any]:
 
 def products_alone(size: Size, dropout: float) -> Callable[[], Any]:
     """The matrix products of our step in their own shapes, and nothing else -> a function without arguments."""
-    model, products = Transformer(size.config(dropout)), []
+    model = Transformer(size.config(dropout))
     gradients = gradients_of(model, CrossEntropyLoss(LABEL_SMOOTHING), make_generator(0))
     threads = useful_threads(default_team_size(), size.batch, 2 * size.length, size.d_model)
-    for part in split_batch(size.make_batch(), threads):
-        trace = Trace(products_only=True)
-        with trace.recording(model):
-            gradients(part)
-        products.append(trace.products)
-    team = ThreadTeam(threads)
+    parts = split_batch(size.make_batch(), threads)
+    return multiply(*(products_of(model, partial(gradients, part)) for part in parts))
 
-    def multiply(factors: list[tuple[np.ndarray, np.ndarray]]) -> None:
+
+def products_of(layer: Layer, step: Callable[[], Any]) -> Factors:
+    """Take a step of `layer` -> the two factors of each matrix product in it that is no sum."""
+    trace = Trace(products_only=True)
+    with trace.recording(layer):
+        step()
+    return trace.products
+
+
+def multiply(*products: Factors) -> Callable[[], Any]:
+    """A function that computes these products and nothing else, those of each argument in a thread of its own."""
+    team = ThreadTeam(len(products))
+
+    def compute(factors: Factors) -> None:
         for a, b in factors:
             a @ b
 
-    return lambda: team.map(multiply, products)
+    return lambda: team.map(compute, products)
 
 
 def adam_steps(threads: int, with_torch: bool, count: int = 48_000_000) -> dict[str, Callable[[], Any]]:
