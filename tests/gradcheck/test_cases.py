@@ -97,32 +97,51 @@ def is_stack(group):
     return group in ("EncoderLayer", "DecoderLayer", "Encoder", "Decoder", *layer_names(models))
 
 
-# of the layers above, and of those with the most entries, all are tried with `--exhaustive` alone
+SINGLE = [group for group in GROUPS if not is_stack(group)]
+MANY_ENTRIES = (
+    *("tiled_attention", "linear_attention", "LSTM", "GRU", "Residual", "SelfAttention", "CrossAttention"),
+    *("MemoryAttention", "MixtureOfExperts"),
+)
+
+# of the stacks, and of those with the most entries, all are tried with `--exhaustive` alone
 by_group = pytest.mark.parametrize(
     "group",
     [
-        pytest.param(group, marks=pytest.mark.exhaustive)
-        if is_stack(group) or group in ("tiled_attention", "LSTM", "GRU")
-        else group
+        pytest.param(group, marks=pytest.mark.exhaustive) if is_stack(group) or group in MANY_ENTRIES else group
         for group in GROUPS
     ],
 )
 
 
 def along_directions(subject):
-    """The check of one row -> Report: with NumPy along one random direction of each tensor, else of all together."""
-    return subject.check(max_entries=0, directions=1, together=backend_name() != "numpy")
+    """The check of one row along one random direction -> Report.
+
+    Each tensor of a single function or layer has its own with NumPy. Else one runs through all tensors together, which
+    takes one forward. The tensors of stacks are taken one by one with `--exhaustive`, below.
+    """
+    together = backend_name() != "numpy" or is_stack(subject.group)
+    return subject.check(max_entries=0, directions=1, together=together)
 
 
-@pytest.mark.every_backend
-@pytest.mark.parametrize("group", GROUPS)
-def test_every_case_passes_by_complex_steps_along_a_random_direction(group):
-    """Every row, on every backend. Rows of single functions and layers are tried entry by entry as well, below."""
+def assert_right_along_directions(group):
     for subject in select_subjects([group]):
         report = along_directions(subject)
         assert report.passed, str(report)
         assert report.worst.error <= 1e-12
         assert {check.method for check in report.checks} == {COMPLEX_STEP}
+
+
+@pytest.mark.every_backend
+@pytest.mark.parametrize("group", SINGLE)
+def test_every_function_and_layer_passes_by_complex_steps_along_a_random_direction(group):
+    """Every row, on every backend. They are tried entry by entry as well, below."""
+    assert_right_along_directions(group)
+
+
+@pytest.mark.parametrize("group", [group for group in GROUPS if is_stack(group)])
+def test_every_stack_and_model_passes_by_complex_steps_along_a_random_direction(group):
+    """By default with NumPy alone: the layers that they are made of are tried on every backend, above."""
+    assert_right_along_directions(group)
 
 
 @pytest.mark.host_only

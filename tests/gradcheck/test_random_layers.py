@@ -15,8 +15,8 @@ def assert_never_false(seeds, most_unclear):
     assert sum(v.report.verdict == CANNOT_TELL for v in found) <= most_unclear
 
 
-def test_twenty_random_layers_get_no_false_verdict():
-    assert_never_false(range(10), most_unclear=1)
+def test_ten_random_layers_get_no_false_verdict():
+    assert_never_false(range(5), most_unclear=1)
 
 
 @pytest.mark.exhaustive
