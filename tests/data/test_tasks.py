@@ -39,6 +39,19 @@ def _side(name, held_out):
     return task.held_out_batch(rng, SIDE_SIZE) if held_out else task.batch(rng, SIDE_SIZE)
 
 
+@functools.cache
+def _sources(name, held_out):
+    """The sources of those pairs as texts. To decode so many one by one takes long."""
+    words = dict(enumerate(get_task(name).vocabulary)) | dict.fromkeys((PAD, EOS), "")
+    return ["".join(words[i] for i in row) for row in _side(name, held_out).source.tolist()]
+
+
+@functools.cache
+def _decoded(name, held_out):
+    """The sources of the first thousand, as the task decodes them."""
+    return [get_task(name).decode(source) for source in _side(name, held_out).source[:1000]]
+
+
 def _encode_all(task, texts, padding=0):
     """The texts as padded rows, with `padding` more columns than the longest one needs."""
     return pad_rows([task.encode(text) for text in texts], max(map(len, texts)) + padding)
@@ -61,9 +74,8 @@ def test_solutions_cover_all_tasks():
 @each_task
 @each_side
 def test_answers_equal_a_plain_python_solution_string_by_string(name, held_out):
-    task, batch = get_task(name), _side(name, held_out)
-    for source, target_out in list(zip(batch.source, batch.target_out, strict=True))[:1000]:
-        text = task.decode(source)
+    task, texts = get_task(name), _decoded(name, held_out)
+    for text, target_out in zip(texts, _side(name, held_out).target_out[:1000], strict=True):
         assert task.decode(target_out) == SOLUTIONS[name](text), text
 
 
@@ -89,9 +101,9 @@ def test_addition_carries_through_all_digits():
 @each_side
 def test_batch_is_laid_out_for_teacher_forcing(name, held_out):
     task = get_task(name)
-    for source, target_in, target_out in list(zip(*_side(name, held_out), strict=True))[:1000]:
-        question = task.encode(task.decode(source)).tolist()
-        answer = task.encode(SOLUTIONS[name](task.decode(source))).tolist()
+    rows = (ids[:1000] for ids in _side(name, held_out))
+    for text, source, target_in, target_out in zip(_decoded(name, held_out), *rows, strict=True):
+        question, answer = task.encode(text).tolist(), task.encode(SOLUTIONS[name](text)).tolist()
         padding = [PAD] * (len(target_out) - len(answer) - 1)
         assert source.tolist() == [*question, EOS, *[PAD] * (len(source) - len(question) - 1)]
         assert target_in.tolist() == [BOS, *answer, *padding]
@@ -125,11 +137,10 @@ def test_lengths_cover_the_whole_range_and_held_out_ones_begin_at_six(name):
 
 
 def test_addition_has_all_numbers_of_digits_and_held_out_sums_have_at_least_six_symbols():
-    task = get_task("addition")
     digits = [set(), set()]
     for held_out in (False, True):
-        for row in _side("addition", held_out).source:
-            first, second = task.decode(row).split("+")
+        for text in _sources("addition", held_out):
+            first, second = text.split("+")
             assert str(int(first)) == first, "no leading zeros"
             assert str(int(second)) == second, "no leading zeros"
             digits[held_out].add((len(first), len(second)))
@@ -152,8 +163,7 @@ def test_short_numbers_are_as_frequent_as_long_ones():
 def test_recall_has_all_numbers_of_pairs_of_different_letters_and_asks_for_each_place():
     pairs, places = [set(), set()], set()
     for held_out in (False, True):
-        for row in _side("recall", held_out).source:
-            text = get_task("recall").decode(row)
+        for text in _sources("recall", held_out):
             assert len(set(text[:-1:2])) == len(text) // 2, "a key occurs once"
             pairs[held_out].add(len(text) // 2)
             places.add(text.index(text[-1]) // 2)
@@ -192,7 +202,7 @@ def test_all_symbols_occur_in_training_and_held_out_batches(name):
 @each_task
 def test_training_and_held_out_sides_are_disjoint(name):
     train, test = (_side(name, held_out).source for held_out in (False, True))
-    texts = [{get_task(name).decode(row) for row in source} for source in (train, test)]
+    texts = [set(_sources(name, held_out)) for held_out in (False, True)]
     assert not texts[0] & texts[1]
     assert not is_held_out(train).any()
     assert is_held_out(test).all()

@@ -15,8 +15,11 @@ from minitransformer.exercises.mine import (
 )
 from minitransformer.layers.feed_forward import ACTIVATIONS
 from minitransformer.models import Transformer, named_config
+from tests.cli.conftest import few_held_out_sequences, undrawn
 from tests.cli.run import run
 from tests.exercises.answers import EXERCISES, hand_in
+
+__all__ = ["few_held_out_sequences", "undrawn"]
 
 REPLACING = [exercise for exercise in EXERCISES if exercise.replaces]
 ATTENTION = "06_attention_backward"

@@ -40,7 +40,7 @@ from minitransformer.experiments import (
     table4,
     translation,
 )
-from minitransformer.experiments.measuring import equal_terms, paired, timing
+from minitransformer.experiments.measuring import equal_terms, laws, paired, timing
 from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
 from minitransformer.recipes import get_recipe
 from minitransformer.tokenizers import BytePairTokenizer, CharacterTokenizer
@@ -86,6 +86,7 @@ CONSTANTS = {
     gradient_reach: {"DISTANCES": (1, 4)},
     grokking: {"SEEDS": 2, "STEPS": 4, "EVERY": 2, "BATCH": 5, "SIZES": {**grokking.SIZES, "d_model": 8, "d_ff": 4}},
     induction: {"SEEDS": 2, "STEPS": 4, "EVERY": 2, "TESTED": 3, "SIZES": {**induction.SIZES, "d_model": 8, "d_ff": 4}},
+    laws: {"DRAWS": 20},
     knock_out: {
         "STEPS": {task: {True: 2, False: 3} for task in ("translation", "text")},
         "TESTED": 3,

@@ -74,19 +74,24 @@ def test_words_of_any_text_equal_those_of_gpt2(text):
     assert split_words(text) == _gpt2_words()(text)
 
 
-def test_every_character_is_classified_as_in_gpt2():
-    text = "".join(f"a{character}1{character}?{character} " for character in _settled_characters())
-    assert len(text) > 500_000
+# nine characters in ten are letters without case, most of them Chinese or Korean, or private
+@pytest.mark.parametrize("left_out", [{"Lo", "Co"}, pytest.param(set(), marks=pytest.mark.exhaustive)])
+def test_every_character_is_classified_as_in_gpt2(left_out):
+    characters = [character for character in _settled_characters() if unicodedata.category(character) not in left_out]
+    assert len(characters) > (5000 if left_out else 200_000)
+    text = "".join(f"a{character}1{character}?{character} " for character in characters)
     assert split_words(text) == _gpt2_words()(text)
 
 
 def test_letters_and_numbers_are_the_categories_of_unicode():
-    characters = _settled_characters()
-    for start, category in (("a", "L"), ("1", "N")):
-        text = "".join(f"{start}{character}?" for character in characters)
-        words_of_all = [word for word in split_words(text) if word.startswith(start)]
-        for word, character in zip(words_of_all, characters, strict=True):
-            assert (word == start + character) == (unicodedata.category(character)[0] == category), character
+    characters = {"L": [], "N": [], "neither": []}
+    for character in _settled_characters():
+        characters.get(unicodedata.category(character)[0], characters["neither"]).append(character)
+    for category in ("L", "N"):
+        assert len(split_words("".join(characters[category]))) == 1, category
+    beside = split_words("".join(f"a{character}1" for character in characters["neither"]))
+    joined = {word for word in beside if "a" in word} - {"a"} | {word for word in beside if "1" in word} - {"1", " 1"}
+    assert not joined
 
 
 @pytest.mark.parametrize("version", [14, 15, 16])
