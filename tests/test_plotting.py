@@ -95,6 +95,7 @@ DRAWN = {
         keys=["W" * 40, "$", "$x$", "\\foo", "a_b^"],
     ),
 }
+LONG = ("samples of sentences", "attention, 60 tokens")  # of which the others are smaller examples
 some_figures = pytest.mark.parametrize("draw", [draw_training, draw_attention])
 
 
@@ -156,7 +157,9 @@ def test_a_save_that_fails_leaves_no_half_written_file(existing, tmp_path, monke
     assert files == ({} if existing is None else {"figure.png": existing})
 
 
-@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.exhaustive) if name in LONG else name for name in DRAWN]
+)
 def test_a_figure_can_be_read(name, shown):
     DRAWN[name](None)
     assert faults(shown[0]) == []

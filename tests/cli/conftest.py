@@ -26,6 +26,13 @@ def few_held_out_sequences(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
+def short_samples(monkeypatch):
+    """A writer's samples have an eighth of their length: most of a short training is sampling."""
+    monkeypatch.setattr("minitransformer.recipes.text.SHORT", 20)
+    monkeypatch.setattr("minitransformer.recipes.text.LONG", 100)
+
+
+@pytest.fixture(autouse=True)
 def usual_width(monkeypatch):
     """Lines are wrapped at 80 columns, whatever the terminal that the tests run in."""
     monkeypatch.setenv("COLUMNS", "80")

@@ -34,8 +34,19 @@ def damage(path, how):
     path.write_bytes({"a bit": content, "the end": content[:-100], "everything": b""}[how])
 
 
-@pytest.mark.parametrize("named", ["", "checkpoints", "checkpoints/step-00000004.safetensors"])
-@pytest.mark.parametrize("how", ["a bit", "the end", "everything"])
+NAMED = ("", "checkpoints", "checkpoints/step-00000004.safetensors")
+HOW = ("a bit", "the end", "everything")
+
+
+@pytest.mark.parametrize(
+    ("named", "how"),
+    [
+        # by default each name and each kind of damage once
+        pytest.param(named, how, marks=() if NAMED.index(named) == HOW.index(how) else pytest.mark.exhaustive)
+        for how in HOW
+        for named in NAMED
+    ],
+)
 def test_instead_of_a_damaged_checkpoint_the_newest_sound_one_is_named_and_resumed(named, how, three, capsys):
     damage(checkpoint(three, 4), how)
     outcome = run(capsys, "train", "--resume", three / named)
@@ -134,7 +145,14 @@ def test_run_in_the_folder_of_a_finished_model_has_an_id_of_its_own(capsys, tmp_
     assert run(capsys, "train", "--resume", folder).status == 0
 
 
-@pytest.mark.parametrize("config", ["{}", '{"recipe": "copy"}', "", "[]", "nonsense", None])
+@pytest.mark.parametrize(
+    "config",
+    [
+        '{"recipe": "copy"}',
+        None,
+        *(pytest.param(text, marks=pytest.mark.exhaustive) for text in ("{}", "", "[]", "nonsense")),
+    ],
+)
 def test_run_without_an_id_is_resumed(config, three, capsys, monkeypatch):
     """As those of earlier versions; a damaged config.json says nothing."""
     model, metadata, arrays = load_with_arrays(checkpoint(three, 4))

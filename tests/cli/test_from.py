@@ -36,7 +36,10 @@ def train(capsys, *arguments):
     return out
 
 
-@pytest.mark.parametrize(("task", "tokenizer"), [("text", "bpe"), ("text", "bytes"), ("masked", "bpe")])
+@pytest.mark.parametrize(
+    ("task", "tokenizer"),
+    [("text", "bpe"), pytest.param("text", "bytes", marks=pytest.mark.exhaustive), ("masked", "bpe")],
+)
 def test_the_weights_the_tokenizer_and_the_sizes_come_along(capsys, task, tokenizer):
     train(capsys, task, "--text", "old.txt", *SIZES, "--tokenizer", tokenizer, "--name", f"{task}-old")
     train(capsys, task, "--text", "new.txt", "--from", f"runs/{task}-old", "--dropout", 0.25, *GRADUAL, "--name", "new")

@@ -11,7 +11,13 @@ from tests.cli.test_resume import stopping_after
 from tests.kills import same_weights
 
 
-@pytest.mark.parametrize("model", RECURRENT)
+@pytest.mark.parametrize(
+    "model",
+    [
+        name if name in ("gru", "lstm-attention") else pytest.param(name, marks=pytest.mark.exhaustive)
+        for name in RECURRENT
+    ],
+)
 @pytest.mark.draws
 def test_a_run_that_was_stopped_is_resumed_with_the_same_bits_and_draws_its_figures(model, capsys, tmp_path):
     task = ("copy", "--model", model, "--steps", 6, "--batch-size", 4, "--dropout", 0.1, "--name", "copy")

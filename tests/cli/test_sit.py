@@ -72,20 +72,25 @@ def test_a_file_that_is_empty_or_cannot_be_read_is_said_to_be(text, said, mine, 
     [
         ("judge(norm_backward)\n", "", 9, "station 3 of 10: the file does not judge it"),
         ("return dsum + dsub", "import sys; sys.exit()", 8, "residual_backward: SystemExit in line"),
-        (
-            "judge(residual_backward)\n",
-            "judge(residual_backward)\nsys.exit()\n",
-            5,
-            "the file stopped after station 5, ",
-        ),
-        ("judge(residual_backward)\n", "judge(residual_backward)\n1 / 0\n", 5, "ZeroDivisionError"),
         ("def mix_backward", "def mix_back", 9, "no function mix_backward found. Keep the names"),
-        ("mix_backward(do, p, v)", "mix_back(do, p, v)", 9, "no function mix_backward found. Keep the names"),
         (
             'feed_forward("decoder.ffn", dsum)))',
             'feed_forward("decoder.ffn", 2 * dsum)))',
             10,
             "the first wrong one is decoder.ffn.W_2: look there",
+        ),
+        *(
+            pytest.param(*case, marks=pytest.mark.exhaustive)
+            for case in (
+                (
+                    "judge(residual_backward)\n",
+                    "judge(residual_backward)\nsys.exit()\n",
+                    5,
+                    "stopped after station 5, ",
+                ),
+                ("judge(residual_backward)\n", "judge(residual_backward)\n1 / 0\n", 5, "ZeroDivisionError"),
+                ("mix_backward(do, p, v)", "mix_back(do, p, v)", 9, "no function mix_backward found. Keep the names"),
+            )
         ),
     ],
 )

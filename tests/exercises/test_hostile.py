@@ -30,7 +30,9 @@ def test_hostile_file_gets_one_clue_and_leaves_nothing(name, tmp_path):
     assert found.file or name == "its own file removed"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.exhaustive), signal.SIGKILL]
+)
 def test_checker_that_is_ended_takes_all_processes_with_it(number, tmp_path):
     environment = marked_environment()
     loop = Hostile("", f"{DAEMON}daemon(lambda: {SLEEP})\nos.mkdir('begun')\n{SLEEP}")

@@ -28,9 +28,10 @@ OPTIONS = {
     "speedrun": ["--seconds", 0.05],
 }
 each_experiment = pytest.mark.parametrize("name", EXPERIMENTS)
-LONG = {  # take a second or more each
-    *("adversary", "communication", "experts", "induction", "lengths", "scaling-law", "speed", "step-growth", "table4"),
-    "translation",
+LONG = {  # those that take longest; what they measure has tests of its own in this folder
+    *("adversary", "attention-kinds", "communication", "experts", "faithfulness", "grokking", "heads", "induction"),
+    *("lengths", "one-vector", "recall", "scaling-law", "since-2017", "speed", "speedrun", "step-growth", "table1"),
+    *("table3", "table4", "translation"),
 }
 
 

@@ -121,7 +121,12 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+LONG = {"an LSTM without attention", "logits in several blocks", "many short sequences", "a wide inner layer"}
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=pytest.mark.exhaustive) if case in LONG else case for case in CASES]
+)
 def test_the_estimate_is_within_a_tenth_of_what_the_arrays_take(case, record_property):
     kind, config, rows, length = CASES[case]
     batch = batch_for(kind, config, rows, length)

@@ -172,8 +172,18 @@ def test_the_loss_at_initialisation_is_near_ln_v(norm, tied):
     assert 0.2 < float(loss) - math.log(size) < 0.8
 
 
-@every_switch
-@pytest.mark.parametrize("leak", [False, True])
+@pytest.mark.parametrize(
+    ("norm", "tied", "leak"),
+    [
+        ("post", True, False),  # as in the paper
+        ("post", True, True),
+        *(
+            pytest.param(norm, tied, leak, marks=pytest.mark.exhaustive)
+            for norm, tied in (("post", False), ("pre", True), ("pre", False))
+            for leak in (False, True)
+        ),
+    ],
+)
 def test_random_targets_cannot_be_learnt_below_ln_v_but_a_leak_can(norm, tied, leak):
     model = build(norm, tied, "float32", seed=1, num_heads=2, dropout=0.0, num_layers=1)
     trainer, rng, losses = Trainer(model, label_smoothing=0.0), np.random.default_rng(61), []

@@ -139,7 +139,7 @@ def test_test_pairs_are_never_trained_on():
     assert not tested & trained
 
 
-@pytest.mark.parametrize("model", ["lstm", "gru-attention"])
+@pytest.mark.parametrize("model", [pytest.param("lstm", marks=pytest.mark.exhaustive), "gru-attention"])
 @pytest.mark.draws
 def test_what_the_transformer_replaced_is_trained_with_the_same_recipe(capsys, model):
     _, result = train(capsys, "--steps", 3, "--model", model)

@@ -17,7 +17,7 @@ def on_the_stand_in(tmp_path, monkeypatch):
         yield
 
 
-@pytest.mark.parametrize("model", ["transformer", "gpt", "lstm-attention"])
+@pytest.mark.parametrize("model", ["transformer", pytest.param("gpt", marks=pytest.mark.exhaustive), "lstm-attention"])
 def test_a_model_of_a_toy_task_is_trained_drawn_and_asked(capsys, tmp_path, model):
     training = run(capsys, "train", "reverse", "--model", model, "--steps", 2, "--batch-size", 4, "--name", "gpu")
     assert training.status == 0, training.err

@@ -223,7 +223,11 @@ PAIRS = [
     pytest.param({"seed": 1}, {"seed": 2}, marks=pytest.mark.exhaustive),
     pytest.param({"seed": 1}, {"seed": 1}, marks=pytest.mark.exhaustive),
     ({"seed": 1}, {"seed": 2, "library": strict}),
-    ({"seed": 1, "grad_accumulation_steps": 3}, {"seed": 2, "averaging": functools.partial(ExponentialAverage, 0.9)}),
+    pytest.param(
+        {"seed": 1, "grad_accumulation_steps": 3},
+        {"seed": 2, "averaging": functools.partial(ExponentialAverage, 0.9)},
+        marks=pytest.mark.exhaustive,
+    ),
 ]
 
 

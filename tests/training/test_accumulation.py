@@ -186,9 +186,20 @@ def test_four_micro_batches_need_a_quarter_of_the_memory():
 
 @pytest.mark.host_only
 @even_small_parts
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("step", [1, 5])
-@pytest.mark.parametrize(("size", "micro_batches"), [(B, 3), (80, 1)])  # 80 sequences are cut by length
+@pytest.mark.parametrize(
+    ("size", "micro_batches", "step", "threads"),
+    [
+        (B, 3, 5, 2),
+        (80, 1, 1, 1),  # 80 sequences are cut by length
+        *(
+            pytest.param(*sizes, step, threads, marks=pytest.mark.exhaustive)
+            for sizes in ((B, 3), (80, 1))
+            for step in (1, 5)
+            for threads in (1, 2)
+            if (sizes, step, threads) not in (((B, 3), 5, 2), ((80, 1), 1, 1))
+        ),
+    ],
+)
 def test_run_with_gradient_accumulation_is_resumed_to_the_same_bits(size, micro_batches, step, threads, tmp_path):
     settings = TrainingSettings(steps=8, batch_size=size, grad_accumulation_steps=micro_batches)
     task, config = get_task("copy"), TransformerConfig(vocab_size=29, dropout=0.2, **SIZES)

@@ -102,7 +102,7 @@ def interrupted(training, send, seconds):
 @pytest.mark.parametrize(
     ("average", "threads", "send", "count"),
     [
-        ("of the last", 1, from_a_thread, 5),
+        ("of the last", 1, from_a_thread, 3),
         ("exponential", 2, from_a_thread, 3),
         pytest.param("of the last", 1, from_outside, 70, marks=pytest.mark.exhaustive),
         pytest.param("exponential", 1, from_a_thread, 70, marks=pytest.mark.exhaustive),
@@ -223,7 +223,7 @@ def test_ctrl_c_during_another_error_does_not_hide_it():
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", [1, pytest.param(2, marks=pytest.mark.exhaustive)])
 def test_error_in_backward_leaves_the_last_step_and_training_can_go_on(threads, monkeypatch):
     training, whole = Training(threads=threads), Training(threads=threads)
     for each in (training, whole):
