@@ -47,9 +47,9 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    """No test has been left out yet; a test of Hypothesis that does not say how many examples it needs takes ten."""
+    """No test has been left out yet; a test of Hypothesis that does not say how many examples it needs takes five."""
     config.stash[LEFT_OUT] = 0
-    settings.register_profile("suite", max_examples=30 if config.getoption("exhaustive") else 10)
+    settings.register_profile("suite", max_examples=30 if config.getoption("exhaustive") else 5)
     settings.load_profile("suite")
 
 

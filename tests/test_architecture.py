@@ -97,6 +97,12 @@ MAX_LINES_OF_A_FILE, MAX_LINES_OF_A_FUNCTION = 350, 40
 parsed = functools.cache(ast.parse)  # each rule reads all of the package
 
 
+@functools.cache
+def walked(text):
+    """All nodes of a source."""
+    return tuple(ast.walk(parsed(text)))
+
+
 class Source(NamedTuple):
     """A file of the package."""
 
@@ -110,7 +116,12 @@ class Source(NamedTuple):
 
     @property
     def nodes(self):
-        return ast.walk(parsed(self.text))
+        return walked(self.text)
+
+
+def _last_name(node):
+    """The name of a variable or an attribute, "c" of a.b.c; else ""."""
+    return getattr(node, "attr", getattr(node, "id", ""))
 
 
 def _imports(source):
@@ -131,7 +142,7 @@ def _imports(source):
         elif isinstance(node, ast.ImportFrom):
             origin = "." * node.level + (node.module or "")
             yield from ((node.lineno, f"{origin}.{alias.name}") for alias in node.names)
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
+        elif isinstance(node, ast.Call) and _last_name(node.func).endswith(("import_module", "__import__")):
             names = [strings.get(name.id) if isinstance(name, ast.Name) else name for name in node.args]
             yield from ((node.lineno, name.value) for name in names if isinstance(name, ast.Constant))
 
@@ -215,7 +226,7 @@ def array_functions_of_python_numbers(source):
 
 
 def _is_random_module(node):
-    return ast.unparse(node) in ("np.random", "numpy.random", "xp.random")
+    return _last_name(node) == "random" and ast.unparse(node) in ("np.random", "numpy.random", "xp.random")
 
 
 def global_randomness(source):

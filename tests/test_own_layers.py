@@ -341,6 +341,8 @@ every_case = pytest.mark.parametrize("case", CASES, ids=str)
 decoding_case = pytest.mark.parametrize("case", [case for case in CASES if case.kind != "BERT"], ids=str)
 A_FEW = [case for case in CASES if case.norm == "pre" and case.make in (OwnNetwork, squared, OwnHead, None)]
 a_few_cases = pytest.mark.parametrize("case", A_FEW, ids=str)
+# what depends least on the layer: with `--exhaustive` it is tried with all of them
+mostly_exhaustive = [case if case in A_FEW else pytest.param(case, marks=pytest.mark.exhaustive) for case in CASES]
 
 
 class Texts(NamedTuple):
@@ -519,7 +521,7 @@ def test_evaluation_is_the_cross_entropy_of_forward(case):
     assert mean_loss(model, [batch], micro_batch_size=2) == pytest.approx(expected, rel=1e-12)
 
 
-@every_case
+@pytest.mark.parametrize("case", mostly_exhaustive, ids=str)
 def test_training_in_threads_is_training_in_one(case):
     losses = []
     for num_threads in (1, 2):
@@ -531,7 +533,7 @@ def test_training_in_threads_is_training_in_one(case):
     assert losses[0][0] != losses[0][1]
 
 
-@every_case
+@pytest.mark.parametrize("case", mostly_exhaustive, ids=str)
 def test_a_model_is_refused_when_it_is_saved_with_the_way_out(case, tmp_path):
     model = case.model()
     with pytest.raises(ValueError, match=r"save it with own_layers=True.*load_checkpoint\(path, model=...\)"):

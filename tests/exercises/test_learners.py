@@ -153,7 +153,7 @@ functions += [lambda *args: [swallow(x) for x in args]]
 @pytest.mark.parametrize(
     "exercise",
     [
-        pytest.param(exercise, id=exercise.name, marks=pytest.mark.exhaustive if i % 4 else ())
+        pytest.param(exercise, id=exercise.name, marks=pytest.mark.exhaustive if i % 8 else ())
         for i, exercise in enumerate(EXERCISES)
     ],
 )

@@ -14,12 +14,17 @@ FUNCTIONS = ANALYTIC | UNSAFE | KINKED | REDUCTIONS
 MISTAKES = [(name, kind) for name, (*_, mistakes) in FUNCTIONS.items() for kind in mistakes]
 
 
+def a_seed_and_more(count):
+    """The first of `count` seeds, and the others with `--exhaustive`."""
+    return [0, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(1, count))]
+
+
 def random_input(seed, shape=SHAPE):
     """The input that the command line draws."""
     return np.random.default_rng([seed, 103]).standard_normal(shape)
 
 
-@pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0])
+@pytest.mark.parametrize("scale", [pytest.param(1e-3, marks=pytest.mark.exhaustive), 1.0, 30.0])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_function_of_the_table_passes(name, scale):
     f, b, _ = FUNCTIONS[name]
@@ -37,7 +42,7 @@ ABS = (np.abs, lambda dy, x: dy * np.sign(x))
 RELU = (lambda x: x * np.heaviside(x, 0.5), lambda dy, x: dy * (x > 0))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", a_seed_and_more(8))
 @pytest.mark.parametrize("shape", [SHAPE, (2, 3, 64)])
 @pytest.mark.parametrize("pair", [ABS, RELU], ids=["abs", "relu"])
 def test_a_right_layer_with_kinks_passes_for_every_seed(pair, shape, seed):
@@ -46,7 +51,7 @@ def test_a_right_layer_with_kinks_passes_for_every_seed(pair, shape, seed):
 
 @pytest.mark.usefixtures("unexplained")
 @pytest.mark.parametrize("size", [0.005, 1e-6, 1e-9])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", a_seed_and_more(4))
 def test_a_small_kinked_term_is_neither_forgotten_nor_held_against_the_layer(seed, size):
     """The complex step does not see the second term, so a backward pass without it agrees with the complex step."""
     x, forward = random_input(seed), lambda x: x + size * np.abs(x)
@@ -73,7 +78,7 @@ class WithMeanAbs(RandomLinear):
         return super().backward(dy, cache)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", a_seed_and_more(4))
 def test_each_tensor_has_a_method_of_its_own(seed):
     report = check_layer(WithMeanAbs(forgets=False), random_input(seed))
     assert report.passed

@@ -1,6 +1,6 @@
 """Made-up input of every kind ends with a right result or a refusal in one line.
 
-800 cases by default, 5,000 with `--exhaustive`, and as many as you like with `python -m tests.refusals`.
+400 cases by default, 5,000 with `--exhaustive`, and as many as you like with `python -m tests.refusals`.
 """
 
 import sys
@@ -28,7 +28,7 @@ def good(tmp_path_factory):
     return files.Good(tmp_path_factory.mktemp("fuzz"))
 
 
-@pytest.mark.parametrize("cases", [800, pytest.param(5_000, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("cases", [400, pytest.param(5_000, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.__name__)
 def test_every_case_ends_with_a_right_result_or_a_refusal_in_one_line(target, cases, good):
     @settings(

@@ -93,7 +93,9 @@ def test_head_keeps_the_beginning_and_ends_who_prints_more():
 
 
 @linux
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGQUIT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, signal.SIGKILL, pytest.param(signal.SIGQUIT, marks=pytest.mark.exhaustive)]
+)
 def test_child_ends_with_a_parent_that_is_killed(number, environment, tmp_path):
     code = f"from minitransformer.system.children import *\nrun_child([sys.executable, '-c', {DAEMON + STUBBORN!r}])"
     parent = subprocess.Popen(python(code), cwd=tmp_path, env=environment)

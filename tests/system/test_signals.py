@@ -57,7 +57,12 @@ def end(process, number, group=False):
 
 every_ending = pytest.mark.parametrize(
     ("number", "group"),
-    [(signal.SIGINT, True), (signal.SIGINT, False), (signal.SIGTERM, False), (signal.SIGTERM, True)],
+    [
+        (signal.SIGINT, True),
+        (signal.SIGTERM, False),
+        pytest.param(signal.SIGINT, False, marks=pytest.mark.exhaustive),
+        pytest.param(signal.SIGTERM, True, marks=pytest.mark.exhaustive),
+    ],
 )
 
 

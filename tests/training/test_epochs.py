@@ -93,7 +93,7 @@ def test_an_epoch_has_so_many_batches():
 
 
 @even_small_parts
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", [pytest.param(1, marks=pytest.mark.exhaustive), 2])
 @pytest.mark.parametrize("step", [1, LENGTH - 1, LENGTH, LENGTH + 1, 2 * LENGTH, STEPS - 1])
 def test_stopped_run_is_resumed_with_the_same_bits(step, threads, tmp_path):
     saved = stopped_run(make_model(), tmp_path, step, threads=threads)
