@@ -119,7 +119,7 @@ def test_a_figure_is_written_and_is_not_blank(draw, tmp_path):
     assert [file.name for file in path.parent.iterdir()] == ["figure.png"]
 
 
-@some_figures
+@pytest.mark.parametrize("draw", [pytest.param(draw_training, marks=pytest.mark.exhaustive), draw_attention])
 def test_the_same_numbers_give_the_same_bytes_and_others_do_not(draw, tmp_path):
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
         draw(tmp_path / f"{name}.png", seed)

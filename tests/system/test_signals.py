@@ -93,7 +93,7 @@ def test_lengths_ends_with_its_workers(number, group, start):
 
 
 @posix
-@pytest.mark.parametrize("number", [signal.SIGINT, *STOPPING])
+@pytest.mark.parametrize("number", [signal.SIGINT, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in STOPPING)])
 def test_local_server_of_the_explorer_ends_with_one_line(number, start):
     process = start("-m", "minitransformer", "explore", "--no-browser")
     while "http://127.0.0.1:" not in process.stdout.readline():
