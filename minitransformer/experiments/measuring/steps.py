@@ -14,10 +14,10 @@ from minitransformer.experiments.measuring.tracing import Trace
 from minitransformer.models import Transformer, TransformerConfig, named_config
 from minitransformer.recipes import get_recipe
 from minitransformer.system.generators import make_generator
-from minitransformer.system.process import ThreadTeam, keep_freed_memory, limit_threads
+from minitransformer.system.process import ThreadTeam, keep_freed_memory
 from minitransformer.training import Adam, CrossEntropyLoss, DataParallel, Diagnostics, History, step_with
 from minitransformer.training.gradients import gradients_of
-from minitransformer.training.parallel.threads import default_team_size, default_threads, split_batch, useful_threads
+from minitransformer.training.parallel.threads import default_team_size, split_batch, useful_threads
 from minitransformer.vocabulary import PAD
 
 Factors = list[tuple[np.ndarray, np.ndarray]]
@@ -100,20 +100,10 @@ def train_toy_task(
 
 
 def numpy_step(size: Size, dropout: float) -> Callable[[], Any]:
-    """Our step on one batch of `size`, on the device in use -> a function without arguments that returns the loss.
-
-    It has as many threads as `train` would take.
-    """
+    """Our step on one batch of `size`, on the device in use -> a function without arguments that returns the loss."""
     keep_freed_memory()
-    config, batch = size.config(dropout), size.make_batch()
-    threads = default_threads(config, size.batch)
-    step = make_training_step(Transformer(config), threads=threads)
-
-    def limited_step() -> Any:
-        with limit_threads(threads):
-            return step(batch, LR)
-
-    return limited_step
+    step, batch = make_training_step(Transformer(size.config(dropout))), size.make_batch()
+    return lambda: step(batch, LR)
 
 
 def products_alone(size: Size, dropout: float) -> Callable[[], Any]:
