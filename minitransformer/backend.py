@@ -111,11 +111,6 @@ def _stop_keeping() -> None:
     vars(xp).clear()
 
 
-def library() -> Any:
-    """The library in use itself, for what is kept for each library."""
-    return _in_use.get()
-
-
 def backend_name() -> str:
     """The name of the library in use: "numpy", "cupy", or that of the module that `use_backend` was given."""
     return _in_use.get().__name__
