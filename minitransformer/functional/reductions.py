@@ -9,7 +9,6 @@ import math
 from minitransformer.backend import backend_name, xp
 
 LONG = 1024  # features: longer rows are not short
-LONG_FOR_MAX = 160  # features: maxima of longer rows are NumPy's own, which take less time from here on
 FEW = 4096  # numbers: in smaller arrays only the number of calls counts
 SMALLEST = 1e-37  # a little above the smallest number of float32 that has all its digits
 SMALL_EPS = 1e-30  # beside a larger eps, squares that are too small for float32 make no difference
@@ -58,7 +57,7 @@ def row_max(x: xp.ndarray) -> xp.ndarray:
     overlap, because an entry that is compared twice does not change the maximum. Rows of 16 or fewer are laid out as
     columns, whose maxima NumPy computes many at a time.
     """
-    if x.size <= FEW or x.shape[-1] > LONG_FOR_MAX:
+    if x.size <= FEW:
         return x.max(axis=-1, keepdims=True)
     length = x.shape[-1]
     halved = x

@@ -11,7 +11,7 @@ from tests.helpers import device, host, random_array, relative_error, same
 
 # the forms for large arrays, also where the arrays of a test are small
 as_for_many = mock.patch.object(reductions, "FEW", 0)
-LENGTHS = [1, 2, 3, 15, 16, 17, 31, 33, 64, 160, 161, 1025]
+LENGTHS = [1, 2, 3, 15, 16, 17, 31, 33, 64, 100, 1025]
 
 
 @as_for_many
@@ -30,12 +30,6 @@ def test_the_largest_of_a_row_is_found_exactly(length, dtype):
 @pytest.mark.parametrize("length", LENGTHS)
 def test_the_largest_is_found_at_every_place_of_a_row(length):
     assert same(reductions.row_max(device(np.eye(length) - 1.0)), np.zeros((length, 1)))
-
-
-@as_for_many
-def test_the_largest_of_a_single_row_is_found():
-    x = random_array(np.random.default_rng(0), 50)
-    assert same(reductions.row_max(x), [host(x).max()])
 
 
 @as_for_many
