@@ -63,6 +63,9 @@ def check(options: argparse.Namespace) -> None:
             raise ValueError(f"unknown size {name!r}; known sizes: {', '.join(NAMES)}")
     for rate in options.dropout:
         check_rate("--dropout", rate)
+    for path in options.peer:
+        if not hasattr(load_module(path), "step"):
+            raise ValueError(f"--peer needs a file with a function step(size, dropout, threads), and {path} has none")
 
 
 def rows(options: argparse.Namespace) -> Rows:
@@ -80,7 +83,7 @@ def rows(options: argparse.Namespace) -> Rows:
 def measure(name: str, rate: float | None, options: argparse.Namespace, bar: Any, done: int) -> dict[str, Any]:
     """Time one row of the table, after those that are `done` -> its columns. The `rate` of "adam" is None."""
     threads, with_torch = blas_threads(), torch_is_installed()
-    peers = [Path(path).stem for path in options.peer]
+    peers = [Path(path).name for path in options.peer]
     row: dict[str, Any] = {"size": name, "dropout": rate, "threads": threads, "peers": peers}
 
     def progress(share: float) -> None:

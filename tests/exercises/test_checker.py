@@ -1,6 +1,6 @@
 """The checker's own proof: every known mistake is named, none is taken for another, no wrong answer passes.
 
-`--exhaustive` adds ten problems for each mistake, a third of all pairs of mistakes, and two hundred mistakes that
+`--exhaustive` adds twenty problems for each mistake, a third of all pairs of mistakes, and two hundred mistakes that
 nobody has written down.
 """
 
@@ -32,7 +32,7 @@ every_task = pytest.mark.parametrize(
 )
 ignore_warnings = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # a wrong answer may divide by 0
 make_problems_once = pytest.mark.usefixtures("problems_made_once")
-SEEDS = range(10)
+SEEDS = range(20)
 
 
 def diagnose_mistake(exercise, task, mistake, given, seed=0):
@@ -88,7 +88,7 @@ def test_every_known_mistake_is_named_and_none_is_taken_for_another(exercise, ta
 @every_task
 @ignore_warnings
 @make_problems_once
-def test_no_known_mistake_is_taken_for_another_on_any_of_ten_problems(exercise, task):
+def test_no_known_mistake_is_taken_for_another_on_any_of_twenty_problems(exercise, task):
     given = load(exercise.path)
     for seed in SEEDS:
         for mistake in task.mistakes:

@@ -87,8 +87,15 @@ def test_a_step_of_ones_own_is_timed_beside_ours(capsys, tmp_path, monkeypatch):
     status, out, err = run(capsys, "bench", *options)
     assert (status, err) == (0, "")
     (row,) = json.loads(out.splitlines()[-1])["rows"]["steps"]
-    assert 0 < row["mine_ratio"] < 1 < row["times_products"]
-    assert " mine " in out
+    assert 0 < row["mine.py_ratio"] < 1 < row["times_products"]
+    assert " mine.py " in out
+
+
+def test_a_file_without_a_step_is_refused_before_anything_is_measured(capsys, tmp_path):
+    (tmp_path / "empty.py").write_text("", "utf8")
+    outcome = run(capsys, "bench", "tiny", "--peer", tmp_path / "empty.py", "--runs", tmp_path)
+    assert outcome.status == 2
+    assert "step(size, dropout, threads)" in outcome.err
 
 
 def test_adam_alone_is_one_row_without_a_figure(capsys, tmp_path, monkeypatch):
