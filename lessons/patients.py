@@ -46,7 +46,7 @@ PATIENTS = (
         functional.split_heads,
         "x.reshape(B, T, num_heads, C // num_heads).transpose(0, 2, 1, 3)",
         "x.reshape(B, num_heads, T, C // num_heads)",
-        also=((functional.merge_heads, "part.transpose(0, 2, 1, 3)", "part.reshape(B, T, H, D)"),),
+        also=((functional.merge_heads, "part.transpose(0, 2, 1, 3).reshape", "part.reshape"),),
     ),
     Exhibit(
         "the causal mask is off by default",
@@ -66,7 +66,7 @@ PATIENTS = (
         "the keys' gradient is computed transposed and then reshaped into place",
         "Published. A reshape makes any shape fit: it reads the same numbers in another order.",
         functional.scaled_dot_product_attention_backward,
-        "dk = dscores.swapaxes(-1, -2) @ q",
+        "dk = product_of_heads(dscores.swapaxes(-1, -2), q)",
         "dk = (q.swapaxes(-1, -2) @ dscores).reshape(k.shape)",
     ),
     Exhibit(

@@ -1,6 +1,6 @@
 """Splitting d_model into heads and merging them again. Each function is the backward of the other."""
 
-from minitransformer.backend import xp
+from minitransformer.backend import backend_name, xp
 
 
 def split_heads(x: xp.ndarray, num_heads: int) -> xp.ndarray:
@@ -19,14 +19,27 @@ def split_heads(x: xp.ndarray, num_heads: int) -> xp.ndarray:
 def merge_heads(*parts: xp.ndarray) -> xp.ndarray:
     """The heads side by side again, "Concat" in paper section 3.2.2: x (B, H, T, D) -> (B, T, H D).
 
-    The inverse of `split_heads`, and therefore its backward. Several parts, such as the gradients of q, k and v, are
-    placed side by side as well: (B, T, len(parts) H D).
+    The inverse of `split_heads`, and therefore its backward; a view of what `product_of_heads` returned. Several parts,
+    such as the gradients of q, k and v, are placed side by side as well, each with its own H and D.
     """
-    B, H, T, D = parts[0].shape
-    merged = xp.empty((B, T, len(parts), H, D), parts[0].dtype)
-    for i, part in enumerate(parts):
-        merged[:, :, i] = part.transpose(0, 2, 1, 3)
-    return merged.reshape(B, T, len(parts) * H * D)
+    merged = []
+    for part in parts:
+        B, H, T, D = part.shape
+        merged.append(part.transpose(0, 2, 1, 3).reshape(B, T, H * D))
+    return merged[0] if len(merged) == 1 else xp.concatenate(merged, axis=-1)
+
+
+def product_of_heads(a: xp.ndarray, b: xp.ndarray) -> xp.ndarray:
+    """a @ b        a (B, H, T, S), b (B, H, S, D) -> (B, H, T, D), or any other two factors
+
+    The heads of a token lie side by side in memory, so that `merge_heads` need not move them. On the host the product
+    of each head is written there at once, as fast as into an array of its own.
+    """
+    if backend_name() != "numpy" or not a.ndim == b.ndim == 4:
+        return a @ b
+    B, H, T, _ = a.shape
+    side_by_side = xp.empty((B, T, H, b.shape[-1]), xp.result_type(a, b))
+    return xp.matmul(a, b, out=side_by_side.transpose(0, 2, 1, 3))
 
 
 def repeat_heads(x: xp.ndarray, q: xp.ndarray) -> xp.ndarray:

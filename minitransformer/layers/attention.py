@@ -49,13 +49,6 @@ def parts(x: xp.ndarray, widths: Sequence[int]) -> list[xp.ndarray]:
     return [x[..., end - width : end] for width, end in zip(widths, ends, strict=True)]
 
 
-def side_by_side(*heads: xp.ndarray) -> xp.ndarray:
-    """The gradients of q, k and v, each (B, H, T, D) with its own H and D -> (B, T, the sum of their H D)."""
-    if len({x.shape for x in heads}) == 1:
-        return merge_heads(*heads)
-    return xp.concatenate([merge_heads(x) for x in heads], axis=-1)
-
-
 class MultiHeadAttention(Layer):
     """What self- and cross-attention share: from projected q, k, v to the heads' merged output, and back.
 
@@ -179,7 +172,7 @@ class SelfAttention(MultiHeadAttention):
         """dy (B, T, C) -> dx (B, T, C)."""
         dmerged = self.output.backward(dy, cache.output)
         dq, dk, dv = self._attend_backward(dmerged, cache.attention)
-        return self.qkv.backward(side_by_side(dq, dk, dv), cache.qkv)
+        return self.qkv.backward(merge_heads(dq, dk, dv), cache.qkv)
 
     def make_kv_cache(self, batch: int, max_len: int) -> Any:
         """What decoding keeps of the tokens of `batch` sequences of at most `max_len` tokens."""
@@ -253,7 +246,7 @@ class CrossAttention(MultiHeadAttention):
         dmerged = self.output.backward(dy, cache.output)
         dq, dk, dv = self._attend_backward(dmerged, cache.attention)
         dx = self.q.backward(merge_heads(dq), cache.q)
-        dmemory = self.kv.backward(side_by_side(dk, dv), cache.kv)
+        dmemory = self.kv.backward(merge_heads(dk, dv), cache.kv)
         return dx, dmemory
 
     def read(self, memory: xp.ndarray) -> KVCache:

@@ -46,7 +46,7 @@ MISTAKES = {  # of the page, and the same in the library
     ),
     "no-scale-backward": own(
         scaled_dot_product_attention_backward,
-        "dq *= scale\n    dk = dscores.swapaxes(-1, -2) @ q",
+        "dq *= scale\n    dk = product_of_heads(dscores.swapaxes(-1, -2), q)",
         "dk = dscores.swapaxes(-1, -2) @ (q / scale)",
     ),
     "mask-after-softmax": own(

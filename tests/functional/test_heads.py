@@ -12,6 +12,7 @@ from minitransformer.functional import (
     split_heads,
     ungroup_heads,
 )
+from minitransformer.functional.heads import product_of_heads
 from tests.helpers import device, host, random_array, same
 
 B, T, H, D = 2, 4, 3, 5
@@ -32,6 +33,23 @@ def test_merge_heads_sets_the_heads_side_by_side():
     assert x.shape == (B, T, H * D)
     for b, h, t, d in np.ndindex(B, H, T, D):
         assert x[b, t, h * D + d] == heads[b, h, t, d]
+
+
+def test_merge_heads_sets_parts_with_other_heads_and_features_side_by_side():
+    rng = np.random.default_rng(6)
+    parts = [random_array(rng, B, heads, T, features) for heads, features in ((H, D), (G, 2), (1, D))]
+    expected = np.concatenate([host(merge_heads(part)) for part in parts], axis=-1)
+    assert same(host(merge_heads(*parts)), expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
+def test_product_of_heads_is_the_product_in_memory_as_merge_heads_wants_it(dtype):
+    rng = np.random.default_rng(7)
+    weights, v = random_array(rng, B, H, T, S, dtype=dtype), random_array(rng, B, H, S, D, dtype=dtype)
+    y = product_of_heads(weights, v)
+    assert same(host(y), host(weights @ v))
+    assert same(host(product_of_heads(weights[0], v[0])), host(y[0]))
+    assert xp.shares_memory(merge_heads(y), y)
 
 
 def test_split_heads_is_a_view():

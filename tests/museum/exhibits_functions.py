@@ -92,8 +92,8 @@ EXHIBITS = (
         "heads are merged without being transposed back",
         "In (B, H, T, D) the neighbours of a token's features are another token's.",
         F.merge_heads,
-        "part.transpose(0, 2, 1, 3)",
-        "part.reshape(B, T, H, D)",
+        "part.transpose(0, 2, 1, 3).reshape",
+        "part.reshape",
         source="jsbaan/transformer-from-scratch #6",
     ),
     Exhibit(

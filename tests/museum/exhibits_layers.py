@@ -23,7 +23,7 @@ EXHIBITS = (
         L.SelfAttention.forward,
         "q, k, v = parts(qkv, self.widths)",
         "q, k, v = (parts(qkv, self.widths)[i] for i in (0, 1, 1))",
-        also=((L.SelfAttention.backward, "side_by_side(dq, dk, dv)", "side_by_side(dq, dk + dv, 0.0 * dv)"),),
+        also=((L.SelfAttention.backward, "merge_heads(dq, dk, dv)", "merge_heads(dq, dk + dv, 0.0 * dv)"),),
         source="awslabs/sockeye #731",
     ),
     Exhibit(

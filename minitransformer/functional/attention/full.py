@@ -8,7 +8,7 @@ import numpy as np
 from minitransformer.backend import xp
 from minitransformer.checks import check_attention
 from minitransformer.functional.dropout import DropoutCache, dropout, dropout_backward
-from minitransformer.functional.heads import repeat_heads, repeat_heads_backward
+from minitransformer.functional.heads import product_of_heads, repeat_heads, repeat_heads_backward
 from minitransformer.functional.softmax import softmax, softmax_backward
 
 
@@ -69,7 +69,8 @@ def scaled_dot_product_attention(
         scores += bias
     weights, _ = softmax(scores, allowed, overwrite=True)
     dropped, keep = dropout(weights, dropout_rate, rng)
-    return dropped @ v, AttentionCache(q, k, v, weights, keep, scale, bias is not None, groups)
+    y = product_of_heads(dropped, v)
+    return y, AttentionCache(q, k, v, weights, keep, scale, bias is not None, groups)
 
 
 def scaled_dot_product_attention_backward(
@@ -81,11 +82,11 @@ def scaled_dot_product_attention_backward(
     """
     q, k, v, weights, keep, scale, biased, groups = cache
     dropped = dropout_backward(weights, keep)  # the same masking as in forward
-    dv = dropped.swapaxes(-1, -2) @ dy  # (B, H, S, D)
+    dv = product_of_heads(dropped.swapaxes(-1, -2), dy)  # (B, H, S, D)
     dweights = dropout_backward(dy @ v.swapaxes(-1, -2), keep)  # (B, H, T, S)
     dscores = softmax_backward(dweights, weights)
-    dq = dscores @ k  # (B, H, T, D)
+    dq = product_of_heads(dscores, k)  # (B, H, T, D)
     dq *= scale
-    dk = dscores.swapaxes(-1, -2) @ q  # (B, H, S, D), where q is already scaled
+    dk = product_of_heads(dscores.swapaxes(-1, -2), q)  # (B, H, S, D), where q is already scaled
     dk, dv = repeat_heads_backward(dk, groups), repeat_heads_backward(dv, groups)  # (B, G, S, D)
     return dq, dk, dv, dscores.sum(axis=0) if biased else None
