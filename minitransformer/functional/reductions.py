@@ -55,9 +55,9 @@ def row_max(x: xp.ndarray) -> xp.ndarray:
 
     The larger of the left and the right half, entry by entry, has half the length and the same maximum. The halves may
     overlap, because an entry that is compared twice does not change the maximum. Rows of 16 or fewer are laid out as
-    columns, whose maxima NumPy computes many at a time.
+    columns, whose maxima NumPy computes many at a time. Rows as long as a vocabulary use NumPy's own maximum.
     """
-    if x.size <= FEW:
+    if x.shape[-1] > LONG or x.size <= FEW:
         return x.max(axis=-1, keepdims=True)
     length = x.shape[-1]
     halved = x
