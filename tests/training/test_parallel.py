@@ -9,7 +9,7 @@ from minitransformer.data import Batch
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.system.generators import make_generator
 from minitransformer.system.process import THREAD_VARIABLES, ThreadTeam
-from minitransformer.training import CrossEntropyLoss, DataParallel
+from minitransformer.training import Adam, CrossEntropyLoss, DataParallel, Muon
 from minitransformer.training.gradients import Measured, shares_of, weighted
 from minitransformer.training.parallel import threads as parallel
 from tests.helpers import Trainer, ragged, randomize, relative_error
@@ -82,6 +82,22 @@ def test_replicas_see_the_weights_that_were_learnt():
         trainer.losses = losses
     assert relative_error(two.losses, one.losses) < 1e-9  # Adam turns the key bias's rounding noise into steps
     assert one.losses[-1] < one.losses[0]
+
+
+@even_small_parts
+@pytest.mark.parametrize("make_optimizer", [lambda model: Adam(model.parameters()), Muon], ids=["Adam", "Muon"])
+def test_replicas_follow_the_weights_that_an_optimizer_made_later_has_moved(make_optimizer):
+    losses = {}
+    for threads in (1, 2):
+        model = build()
+        workers = DataParallel(model, CrossEntropyLoss(0.1), threads)
+        optimizer = make_optimizer(model)
+        for _ in range(4):
+            optimizer.zero_grad()
+            losses.setdefault(threads, []).append(float(workers(ragged_batch()).loss))
+            optimizer.step()
+    assert relative_error(losses[2], losses[1]) < 1e-9
+    assert losses[1][-1] < losses[1][0]
 
 
 @even_small_parts

@@ -61,6 +61,9 @@ class DataParallel:
         count = useful_threads(self.team.size, B, T, features_per_token(self.replicas[0]))
         if count == 1:
             return self.gradients[0](batch, weight, measure)
+        for own, *others in zip(*self.parameters, strict=True):
+            for other in others:
+                other.data = own.data  # an optimizer may have moved the weights into a vector of its own since
         parts = split_batch(batch, count)
         num_terms = count_terms(self.loss_fn)
         shares = shares_of([num_terms(part.targets) for part in parts])
