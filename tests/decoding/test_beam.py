@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from minitransformer.decoding import beam_search, generate, length_penalty
+from minitransformer.decoding.beam import _largest
 from tests.decoding.scripted import (
     BOS,
     EOS,
@@ -272,3 +273,19 @@ def test_with_a_reward_for_short_answers_the_next_token_can_still_win():
     table = {(): {EOS: 0.36, 3: 0.45, 4: 0.19}, (3,): {EOS: 1.0}}
     (hypotheses,), _ = search(script(table, 5), 7, beam=2, alpha=-1.0)
     check_same(hypotheses[0], math.log(0.45) * 7 / 6, (3, EOS), math.log(0.45))
+
+
+@pytest.mark.parametrize("count", [1, 2, 8])
+@pytest.mark.parametrize("length", [1, 7, 64, 65, 1000, 16007])
+def test_the_largest_entries_are_those_of_a_stable_sort(length, count):
+    rng = np.random.default_rng([length, count])
+    for x in (rng.standard_normal(length), rng.integers(0, 4, length).astype(float), np.full(length, -np.inf)):
+        x[rng.random(length) < 0.3] = -np.inf
+        assert _largest(x, count) == sorted(range(length), key=lambda place: -x[place])[:count]
+
+
+@pytest.mark.parametrize("end", [0, -1])
+def test_the_largest_entry_is_found_at_both_ends_of_a_row_that_is_no_multiple_of_the_parts(end):
+    x = np.zeros(1003)
+    x[end] = 1.0
+    assert _largest(x, 1) == [end % len(x)]
