@@ -42,6 +42,7 @@ def test_merge_heads_sets_parts_with_other_heads_and_features_side_by_side():
     assert same(host(merge_heads(*parts)), expected)
 
 
+@pytest.mark.host_only
 @pytest.mark.parametrize("dtype", [np.float32, np.complex128])
 def test_product_of_heads_is_the_product_in_memory_as_merge_heads_wants_it(dtype):
     rng = np.random.default_rng(7)
