@@ -1,6 +1,7 @@
-"""Options of the suite: `--exhaustive`, one thread for each process, and tests repeated on several array libraries.
+"""Options of the suite: its three tiers, one thread for each process, and tests repeated on several array libraries.
 
-Without `--exhaustive`, tests with the marker `exhaustive` are deselected, and the last lines say how many.
+`pytest` leaves out the tests with the marker `exhaustive` or `weekly`, `pytest --exhaustive`, which guards each change,
+those marked `weekly`, and `pytest --weekly` nothing. The last lines say how many were left out.
 With `--rest`, what passed in the run before is left out, except for tests of random examples, which try more.
 
 The tests of the model run on NumPy, with `--exhaustive` also on a stand-in stricter than CuPy, and on CuPy where it can
@@ -36,20 +37,33 @@ ON_EVERY_BACKEND = (
     "test_core.py",
     "test_properties.py",
 )
+TIERS = ("exhaustive", "weekly")  # the markers, also the names of the options that run what carries them
+EXAMPLES = {"exhaustive": 10, "weekly": 30}  # of Hypothesis, for a test that does not say how many it needs
 LEFT_OUT = pytest.StashKey()
 PASSED = "minitransformer/passed"  # in pytest's cache: the tests that passed when it ran without --rest
 
 
 def pytest_addoption(parser):
-    """The options `--exhaustive` and `--rest`."""
+    """The options `--exhaustive`, `--weekly` and `--rest`."""
     parser.addoption("--exhaustive", action="store_true", help="run also what takes long: see tests/conftest.py")
+    parser.addoption("--weekly", action="store_true", help="run everything, also what takes hours: see there")
     parser.addoption("--rest", action="store_true", help="leave out what passed in the run before: see there")
+
+
+def tier(config):
+    """The name of the largest tier that was asked for, "" for the default tests alone."""
+    return next((name for name in reversed(TIERS) if config.getoption(name)), "")
+
+
+def left_out(config):
+    """The markers of the tests that this run leaves out."""
+    return TIERS[TIERS.index(tier(config)) + 1 :] if tier(config) else TIERS
 
 
 def pytest_configure(config):
     """No test has been left out yet; a test of Hypothesis that does not say how many examples it needs takes five."""
     config.stash[LEFT_OUT] = 0
-    settings.register_profile("suite", max_examples=30 if config.getoption("exhaustive") else 5)
+    settings.register_profile("suite", max_examples=EXAMPLES.get(tier(config), 5))
     settings.load_profile("suite")
 
 
@@ -91,13 +105,11 @@ def pytest_generate_tests(metafunc):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Leave out what is exhaustive, or what has passed."""
+    """Leave out what belongs to a larger tier, or what has passed."""
     if config.getoption("rest"):
         passed = set(config.cache.get(PASSED, ()))
         items[:] = [item for item in items if item.nodeid not in passed or hasattr(item.obj, "hypothesis")]
-    if config.getoption("exhaustive"):
-        return
-    kept = [item for item in items if not item.get_closest_marker("exhaustive")]
+    kept = [item for item in items if not any(map(item.get_closest_marker, left_out(config)))]
     config.stash[LEFT_OUT] = len(items) - len(kept)
     if hasattr(config, "workeroutput"):  # a process of pytest-xdist tells the one that prints
         config.workeroutput["left_out"] = len(items) - len(kept)
@@ -116,7 +128,8 @@ def pytest_terminal_summary(terminalreporter, config):
         passed = [report.nodeid for report in terminalreporter.stats.get("passed", ()) if report.when == "call"]
         config.cache.set(PASSED, passed)
     if config.stash[LEFT_OUT]:
-        terminalreporter.write_line(f"{config.stash[LEFT_OUT]} more tests run with: pytest --exhaustive")
+        options = " or ".join(f"--{name}" for name in left_out(config))
+        terminalreporter.write_line(f"{config.stash[LEFT_OUT]} more tests run with: pytest {options}")
 
 
 @pytest.fixture(autouse=True)
