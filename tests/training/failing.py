@@ -8,6 +8,7 @@ Each process writes its number to the file pid-RANK. Models are tested on few se
 import errno
 import os
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -58,8 +59,21 @@ def fill_disk():
     Path.write_bytes = write_bytes
 
 
+def ask_for_cupy():
+    """The backend is one that is not installed."""
+    sys.modules["cupy"] = None
+    sys.argv.extend(["--backend", "cupy"])
+
+
 FAILURES = {
     "nothing": lambda: None,
+    "backend": ask_for_cupy,
+    "unknown option": lambda: sys.argv.append("--fly"),
+    "runs in a file": lambda: sys.argv.extend(["--runs", f"pid-{sys.argv[2]}"]),
+    "help": lambda: sys.argv.append("--help"),
+    "end before the others are joined": lambda: os._exit(3),
+    "late": lambda: time.sleep(3),
+    "never there": lambda: time.sleep(60),
     "memory": lambda: fail_in_step(MemoryError("Unable to allocate 1.00 GiB")),
     "bug": lambda: fail_in_step(ZeroDivisionError("a mistake in the library")),
     "interrupt": lambda: fail_in_step(KeyboardInterrupt()),
@@ -67,8 +81,6 @@ FAILURES = {
     "disk": fill_disk,
     "other steps": lambda: sys.argv.extend(["--steps", "7"]),
     "other task": lambda: sys.argv.__setitem__(4, "reverse"),
-    "other text": lambda: sys.argv.extend(["--text", "other.txt"]),
-    "missing text": lambda: sys.argv.extend(["--text", "missing.txt"]),
     "other version": lambda: setattr(train, "__version__", "0.0"),
 }
 

@@ -6,26 +6,21 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from minitransformer.data import Batch, get_task
+from minitransformer.data import Batch
 from minitransformer.data.text import TextBatch
 from minitransformer.models import BERT, GPT, Transformer, TransformerConfig
 from minitransformer.system.generators import make_generator
 from minitransformer.system.process import ThreadTeam
 from minitransformer.training import (
-    AverageOfLast,
-    Checkpointer,
     CrossEntropyLoss,
     DataParallel,
     GradientAccumulation,
-    Stopped,
     TrainingSettings,
     gradients_of,
-    read_run,
-    train,
 )
 from minitransformer.training.parallel import threads as parallel
 from minitransformer.training.parallel.micro_batches import ByLength
-from tests.helpers import Trainer, host, ragged, randomize, relative_error, same
+from tests.helpers import Trainer, host, ragged, randomize, relative_error
 
 V, B, S, T = 19, 7, 6, 5
 BOUND = 1e-12
@@ -74,14 +69,6 @@ def test_any_number_of_micro_batches_gives_the_gradient_of_the_whole_batch(steps
 
 @pytest.mark.host_only
 @even_small_parts
-@pytest.mark.parametrize("steps", [2, 3])
-@pytest.mark.parametrize("threads", [2, 3, 4])
-def test_threads_that_share_each_micro_batch_find_the_same(threads, steps):
-    assert_same(computed(ragged_batch(), steps, threads), computed(ragged_batch(), 1))
-
-
-@pytest.mark.host_only
-@even_small_parts
 def test_each_micro_batch_is_cut_once_more_and_no_replica_is_used_by_two_threads(monkeypatch):
     calls, original = [], ThreadTeam.map
     monkeypatch.setattr(ThreadTeam, "map", lambda self, f, *jobs: calls.append((f, *jobs)) or original(self, f, *jobs))
@@ -106,15 +93,6 @@ def test_models_of_one_sequence_can_be_cut_as_well(kind):
     assert_same(computed(batch, 3, kind=kind), computed(batch, 1, kind=kind))
 
 
-def test_in_one_step_the_batch_is_not_cut():
-    model, batch = build(dropout=0.3), ragged_batch()
-    loss, _ = workers_of(model, 1, seed=4)(batch)
-    other = build(dropout=0.3)
-    expected, _ = gradients_of(other, CrossEntropyLoss(0.1), make_generator([4]))(batch)
-    assert float(loss) == float(expected)
-    assert same(model.output.E.grad, other.output.E.grad)
-
-
 @pytest.mark.host_only
 def test_dropout_masks_of_all_micro_batches_come_from_one_stream():
     model, batch = build(dropout=0.4), Batch(*(np.repeat(ids[-1:], 2, axis=0) for ids in ragged_batch()))
@@ -123,36 +101,6 @@ def test_dropout_masks_of_all_micro_batches_come_from_one_stream():
     first, second = (float(gradients_of(build(dropout=0.4), CrossEntropyLoss(0.1), rng)(half).loss) for _ in range(2))
     assert first != second, "one and the same sequence, with other masks"
     assert abs(float(loss) - (first + second) / 2) < BOUND * first
-
-
-@pytest.mark.host_only
-@pytest.mark.parametrize("steps", [1, 2])
-def test_a_batch_that_is_cut_by_length_gives_the_gradient_of_the_whole_batch(steps):
-    batch = get_task("addition").batch(np.random.default_rng(6), 300)
-    whole, parts = build(), build()
-    loss_fn = CrossEntropyLoss(0.1)
-    expected, compute = gradients_of(whole, loss_fn)(batch, measure=True), gradients_of(parts, loss_fn)
-    shapes = []
-
-    def recorded(part, *others):
-        shapes.append(part.source.shape)
-        return compute(part, *others)
-
-    found = GradientAccumulation(ByLength(recorded, loss_fn), loss_fn, steps)(batch, measure=True)
-    assert len(shapes) > steps
-    assert sum(B * S for B, S in shapes) < 0.9 * batch.source.size
-    assert relative_error(found, expected) < BOUND
-    for name, parameter in whole.named_parameters():
-        if not name.endswith("kv.b"):  # only rounding noise
-            assert relative_error(dict(parts.named_parameters())[name].grad, parameter.grad) < BOUND, name
-
-
-def test_steps_of_micro_batches_learn_what_steps_of_whole_batches_learn():
-    whole, parts = Trainer(build(), threads=1), Trainer(build(), threads=1, grad_accumulation_steps=3)
-    for trainer in (whole, parts):
-        trainer.losses = [float(trainer.step(ragged_batch(), lr=0.01)[0]) for _ in range(4)]
-    assert relative_error(parts.losses, whole.losses) < 1e-9  # Adam turns the key bias's rounding noise into steps
-    assert whole.losses[-1] < whole.losses[0]
 
 
 @pytest.mark.host_only
@@ -184,44 +132,6 @@ def test_four_micro_batches_need_a_quarter_of_the_memory():
     assert 0.24 < peaks[1] / peaks[0] < 0.28
 
 
-@pytest.mark.host_only
-@even_small_parts
-@pytest.mark.parametrize(
-    ("size", "micro_batches", "step", "threads"),
-    [
-        (B, 3, 5, 2),
-        (80, 1, 1, 1),  # 80 sequences are cut by length
-        *(
-            pytest.param(*sizes, step, threads, marks=pytest.mark.exhaustive)
-            for sizes in ((B, 3), (80, 1))
-            for step in (1, 5)
-            for threads in (1, 2)
-            if (sizes, step, threads) not in (((B, 3), 5, 2), ((80, 1), 1, 1))
-        ),
-    ],
-)
-def test_run_with_gradient_accumulation_is_resumed_to_the_same_bits(size, micro_batches, step, threads, tmp_path):
-    settings = TrainingSettings(steps=8, batch_size=size, grad_accumulation_steps=micro_batches)
-    task, config = get_task("copy"), TransformerConfig(vocab_size=29, dropout=0.2, **SIZES)
-
-    def trained(model, **more):
-        averaging = AverageOfLast(8, interval=2)
-        return train(model, task, settings=settings, averaging=averaging, num_threads=threads, **more).losses
-
-    whole = Transformer(config)
-    losses = trained(whole)
-    checkpointer = Checkpointer(tmp_path, interval=100)
-
-    def stop(now, history):
-        checkpointer.stop_requested = now == step
-
-    with pytest.raises(Stopped) as stopped:
-        trained(Transformer(config), evaluate=stop, checkpointer=checkpointer)
-    saved = read_run(stopped.value.path)
-    assert trained(saved.model, resume=saved.state) == losses
-    assert all(same(saved.model.state_dict()[name], array) for name, array in whole.state_dict().items())
-
-
 @pytest.mark.parametrize("steps", [0, -1, 6])
 def test_settings_refuse_impossible_numbers_of_micro_batches(steps):
     with pytest.raises(ValueError, match=r"grad_accumulation_steps must be (at least 1|from 1 to batch_size = 5)"):
@@ -240,8 +150,3 @@ def test_a_batch_with_too_few_sequences_is_computed_one_by_one():
 def test_nothing_is_measured_by_default():
     for steps in (1, 2):
         assert workers_of(build(), steps)(ragged_batch()).accuracy is None
-
-
-def test_a_loss_that_does_not_count_its_terms_cannot_be_shared():
-    with pytest.raises(TypeError, match=r"object needs a method num_terms\(targets\) so that a batch can be shared"):
-        GradientAccumulation(None, object(), 2)

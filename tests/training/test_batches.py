@@ -56,14 +56,6 @@ def take(batches, count):
     return [batches.next() for _ in range(count)]
 
 
-@pytest.mark.parametrize("kind", [Shuffled, DrawnAtOnce])
-def test_every_batch_comes_once_in_each_epoch_and_each_epoch_has_an_order_of_its_own(kind):
-    batches = make(kind)
-    epochs = [[batch[0] for batch in take(batches, LENGTH)] for _ in range(6)]
-    assert all(sorted(epoch) == list(range(LENGTH)) for epoch in epochs)
-    assert len({tuple(epoch) for epoch in epochs}) > 2
-
-
 @pytest.mark.parametrize("kind", WITH_EPOCHS)
 def test_epochs_follow_each_other_as_from_one_generator(kind):
     rng = np.random.default_rng([11, 1])
@@ -119,18 +111,6 @@ def test_only_data_with_epochs_saves_a_position():
         batches.next()
         positions.append(batches.state()["position"])
     assert positions == [0, 1, 2, 3, 4, 5, 1, 2]
-
-
-@pytest.mark.parametrize("kind", WITH_EPOCHS)
-def test_the_state_is_that_of_the_beginning_of_the_epoch(kind):
-    batches = make(kind)
-    states = [batches.state()["data_rng"]]
-    for _ in range(2 * LENGTH):
-        batches.next()
-        states.append(batches.state()["data_rng"])
-    assert states[: LENGTH + 1] == [states[0]] * (LENGTH + 1)
-    assert states[LENGTH + 1 :] == [states[-1]] * LENGTH
-    assert states[0] != states[-1]
 
 
 @pytest.mark.parametrize("name", ["data_rng", "position"])

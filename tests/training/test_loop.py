@@ -16,16 +16,13 @@ from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.system.generators import make_generator
 from minitransformer.training import (
     Adam,
-    AverageOfLast,
     CrossEntropyLoss,
-    PlainGradients,
     TrainingSettings,
     gradients_of,
     noam,
     step_with,
     train,
 )
-from minitransformer.training.gradients import ChunkedGradients
 from minitransformer.training.loop import LOG_INTERVAL
 from minitransformer.vocabulary import PAD
 from tests.helpers import Trainer, host, randomize, relative_error, same
@@ -93,18 +90,6 @@ def test_another_seed_gives_other_data_and_other_dropout():
     assert all(a != b for a, b in zip(*dropout, strict=True))
 
 
-def test_dropout_is_on_in_training_and_drawn_anew_in_each_step():
-    batch = get_task("copy").batch(np.random.default_rng(0), 4)
-    losses = {}
-    for dropout in (0.0, 0.4):
-        trainer = Trainer(_model(dropout=dropout), seed=1)
-        losses[dropout] = [float(trainer.step(batch, lr=0.0)[0]) for _ in range(3)]  # the weights stay
-    assert len(set(losses[0.0])) == 1
-    assert len({losses[0.0][0], *losses[0.4]}) == 4
-    with_dropout, without = _trained(dropout=0.4)[0], _trained(dropout=0.0)[0]
-    assert with_dropout.losses[0] != without.losses[0]
-
-
 def test_every_step_draws_other_dropout_masks():
     def losses(dropout):  # the weights stay, and the batch is the same
         return _train(_model(dropout=dropout), SameBatchTask(), schedule=lambda step: 1e-12).losses
@@ -112,12 +97,6 @@ def test_every_step_draws_other_dropout_masks():
     without, with_dropout = losses(0.0), losses(0.4)
     assert max(without) - min(without) < 1e-6
     assert len(set(with_dropout)) == SETTINGS.steps
-
-
-def test_every_step_sees_another_batch():
-    task = RecordingTask()
-    _train(_model(), task)
-    assert len({batch.source.tobytes() for batch in task.batches}) == SETTINGS.steps
 
 
 def test_each_step_begins_with_a_cleared_gradient():
@@ -130,26 +109,11 @@ def test_each_step_begins_with_a_cleared_gradient():
     np.testing.assert_array_equal(host(trainer.optimizer.flat.grad), first)
 
 
-def test_first_step_moves_every_parameter_by_the_learning_rate():
-    schedule = partial(noam, d_model=12, warmup=4, factor=0.5)
-    history, state = _trained(dataclasses.replace(SETTINGS, steps=1), schedule)
-    (lr,) = history.learning_rates
-    for name, move in _largest_moves(state, _model().state_dict()).items():
-        assert math.isclose(move, lr, rel_tol=1e-3), name  # Adam's first step, for any gradient far above eps
-
-
 def test_gradient_is_clipped_before_the_step():
     settings = dataclasses.replace(SETTINGS, steps=1, max_norm=1e-13)
     history, state = _trained(settings)
     moves = _largest_moves(state, _model().state_dict())
     assert max(moves.values()) < 1e-3 * history.learning_rates[0]  # a gradient far below Adam's eps
-
-
-@pytest.mark.parametrize("norm", ["post", "pre"])
-def test_all_parameters_stay_float32_and_finite(norm):
-    _, state = _trained(norm=norm)
-    assert {value.dtype for value in state.values()} == {np.dtype(np.float32)}
-    assert all(np.isfinite(value).all() for value in state.values())
 
 
 @pytest.mark.parametrize("steps", [1, LOG_INTERVAL, 2 * LOG_INTERVAL + 3])
@@ -177,21 +141,6 @@ def test_tokens_are_counted_without_padding():
         for row in (*batch.source.tolist(), *batch.target_out.tolist()):
             count += sum(1 for token in row if token != PAD)
     assert history.tokens == count
-
-
-def test_first_loss_is_that_of_the_untrained_model_on_the_first_batch():
-    task, model = RecordingTask(), randomize(_model(dropout=0.0), seed=1)
-    before = model.state_dict()
-    history = _train(model, task, dataclasses.replace(SETTINGS, steps=1))
-    model.load_state_dict(before)
-    batch, total, count = task.batches[0], 0.0, 0
-    logits = host(model(batch.source, batch.target_in)).astype(np.float64)
-    for b, t in np.ndindex(batch.target_out.shape):
-        if batch.target_out[b, t] != PAD:
-            p = np.exp(logits[b, t]) / np.exp(logits[b, t]).sum()
-            total -= sum((0.9 * (v == batch.target_out[b, t]) + 0.1 / 29) * math.log(p[v]) for v in range(29))
-            count += 1
-    assert math.isclose(history.losses[0], total / count, rel_tol=1e-5)  # the loop computes in float32
 
 
 def test_training_is_quiet_where_there_is_no_terminal(capfd):
@@ -283,39 +232,6 @@ def test_model_without_features_and_head_is_trained_and_judged_from_its_logits()
     assert mean_loss(whole, [batch]) == pytest.approx(mean_loss(model, [batch]), rel=1e-6)
 
 
-@pytest.mark.parametrize("kind", [PlainGradients, ChunkedGradients])
-def test_gradients_are_added_and_only_what_is_asked_for_is_measured(kind):
-    model, batch = _model(dropout=0.0), get_task("copy").batch(np.random.default_rng(0), 4)
-    gradients = kind(model, CrossEntropyLoss())
-    loss, accuracy = gradients(batch)
-    assert accuracy is None
-    first = [host(parameter.grad).copy() for parameter in model.parameters()]
-    again, accuracy = gradients(batch, measure=True)
-    assert float(again) == float(loss)
-    assert 0.0 <= float(accuracy) <= 1.0
-    for parameter, gradient in zip(model.parameters(), first, strict=True):
-        np.testing.assert_allclose(host(parameter.grad), 2 * gradient, rtol=1e-4, atol=1e-6)
-
-
-def test_a_step_needs_no_diagnostics():
-    trainer = Trainer(_model(dropout=0.0), seed=1)
-    batch = get_task("copy").batch(np.random.default_rng(0), 4)
-    (loss, accuracy), norm = step_with(trainer.workers, trainer.optimizer, batch)
-    assert float(loss) > 0.0
-    assert float(norm) > 0.0
-    assert accuracy is None
-    assert trainer.optimizer.t == 1
-
-
-def test_the_average_is_in_the_model_at_the_end():
-    model, plain = _model(), _model()
-    averaging = AverageOfLast(6, interval=1)
-    train(model, get_task("copy"), settings=SETTINGS, averaging=averaging)
-    _train(plain)
-    flat = np.concatenate([host(parameter.data).reshape(-1) for parameter in model.parameters()])
-    assert same(averaging.value(), flat)
-
-
 @pytest.mark.parametrize("value", [0, -1, math.nan])
 def test_settings_refuse_a_norm_that_is_not_positive(value):
     with pytest.raises(ValueError, match=f"max_norm must be greater than 0, got {value}"):
@@ -349,23 +265,3 @@ def test_the_gradient_of_a_step_is_clipped_to_norm_1_by_default():
         assert float(norm) > 2.0
         moments.append(host(trainer.optimizer.m))
     assert same(*moments)
-
-
-def test_without_settings_a_run_has_those_of_the_class():
-    class Enough(Exception):
-        """Two steps say enough."""
-
-    class Recording(RecordingTask):
-        def batch(self, rng, size):
-            if len(self.batches) == 2:
-                raise Enough
-            return super().batch(rng, size)
-
-    runs = []
-    for settings in (None, TrainingSettings()):
-        task = Recording()
-        with pytest.raises(Enough):
-            train(_model(), task, settings=settings)
-        runs.append(task.batches)
-    assert all(same(a.source, b.source) for a, b in zip(*runs, strict=True))
-    assert {len(batch.source) for batch in runs[0]} == {TrainingSettings().batch_size}

@@ -65,26 +65,6 @@ def test_a_part_of_padding_alone_adds_nothing():
 
 
 @even_small_parts
-def test_a_second_step_does_not_see_the_gradient_of_the_first():
-    one, two = (Trainer(build(), threads=threads) for threads in (1, 2))
-    for trainer in (one, two):
-        for _ in range(3):
-            trainer.step(ragged_batch(), lr=0.0)
-    gradient, shared = (trainer.model.output.E.grad for trainer in (one, two))
-    assert relative_error(shared, gradient) < BOUND
-
-
-@even_small_parts
-def test_replicas_see_the_weights_that_were_learnt():
-    one, two = (Trainer(build(), threads=threads) for threads in (1, 2))
-    for trainer in (one, two):
-        losses = [float(trainer.step(ragged_batch(), lr=0.01)[0]) for _ in range(4)]
-        trainer.losses = losses
-    assert relative_error(two.losses, one.losses) < 1e-9  # Adam turns the key bias's rounding noise into steps
-    assert one.losses[-1] < one.losses[0]
-
-
-@even_small_parts
 @pytest.mark.parametrize("make_optimizer", [lambda model: Adam(model.parameters()), Muon], ids=["Adam", "Muon"])
 def test_replicas_follow_the_weights_that_an_optimizer_made_later_has_moved(make_optimizer):
     losses = {}
@@ -109,18 +89,6 @@ def test_no_two_threads_drop_the_same_units():
     assert drawn[0] != drawn[1]
     loss, _ = workers(batch)
     assert np.isfinite(loss)
-
-
-@even_small_parts
-def test_the_same_seed_and_threads_give_the_same_bits():
-    def trained(seed):
-        trainer = Trainer(build(dropout=0.3), seed=seed, threads=3)
-        return [float(trainer.step(ragged_batch(), lr=0.01)[0]) for _ in range(3)], trainer.model.output.E.data
-
-    (losses, weights), (losses_again, weights_again) = trained(1), trained(1)
-    assert losses == losses_again
-    np.testing.assert_array_equal(weights, weights_again)
-    assert trained(2)[0] != losses
 
 
 @even_small_parts
@@ -253,26 +221,3 @@ def test_what_parts_have_measured_is_weighted_by_their_shares():
     assert weighted([Measured(3.0), Measured(8.0)], [0.75, 0.25]) == (4.25, None)
     with pytest.raises(ValueError, match="argument 2 is "):
         weighted(parts, [0.75])
-
-
-@even_small_parts
-@pytest.mark.parametrize("threads", [1, 2])
-def test_the_seed_is_0_and_the_weight_1_by_default_and_nothing_is_measured(threads):
-    def computed(options, **seed):
-        model = build(dropout=0.3)
-        loss, accuracy = DataParallel(model, CrossEntropyLoss(), threads, **seed)(ragged_batch(), **options)
-        return float(loss), accuracy, model.output.E.grad
-
-    loss, accuracy, gradient = computed({})
-    expected, measured, same_gradient = computed({"measure": True, "weight": 1.0}, seed=0)
-    assert (loss, accuracy) == (expected, None)
-    assert 0.0 <= float(measured) <= 1.0
-    np.testing.assert_array_equal(gradient, same_gradient)
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-def test_the_team_has_as_many_threads_and_replicas_as_asked_for_or_as_blas_has(threads, monkeypatch):
-    workers = DataParallel(build(), CrossEntropyLoss(), threads)
-    assert (workers.team.size, len(workers.replicas), len(workers.rngs)) == (threads,) * 3
-    monkeypatch.setattr(parallel, "blas_threads", lambda: threads)
-    assert DataParallel(build(), CrossEntropyLoss()).team.size == threads

@@ -7,7 +7,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from minitransformer.data import Batch, get_task
+from minitransformer.data import get_task
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.training import (
     Adam,
@@ -25,7 +25,6 @@ from minitransformer.training import (
     train,
 )
 from minitransformer.training.checkpointer import newest_checkpoint, saved_steps
-from minitransformer.training.clipping import grad_norm
 from minitransformer.training.parallel import threads as parallel
 from minitransformer.training.parallel.communicator import ONE_PROCESS, ProcessError
 from minitransformer.training.parallel.faults import Disagreement, check_same, ending_together
@@ -174,16 +173,6 @@ def test_no_two_threads_of_all_processes_drop_the_same_units():
     assert len(set(drawn)) == 6
     threads = DataParallel(build(), CrossEntropyLoss(), 6, [0, 2]).rngs
     assert drawn == [tuple(rng.integers(0, 2**32, 8)) for rng in threads], "those of as many threads of one process"
-
-
-def test_processes_that_compute_the_same_sequence_drop_other_units():
-    batch = Batch(*(np.repeat(ids[-1:], 2, axis=0) for ids in ragged_batch()))
-
-    def loss_of_part(communicator):
-        return float(make_workers(communicator, build(dropout=0.5)).own_part(batch).loss)
-
-    one, two = in_ranks(2, loss_of_part)
-    assert one != two
 
 
 def test_each_process_clips_by_the_norm_of_the_sum():
@@ -403,10 +392,3 @@ def test_error_of_one_process_is_reported_by_it_and_ends_all(bad_rank, error, mo
 def test_one_process_alone_raises_its_errors():
     with pytest.raises(KeyError), ending_together(ONE_PROCESS, lambda error, where: 7):
         raise KeyError
-
-
-def test_norm_of_several_parameters_is_that_of_one_vector():
-    model = build()
-    gradients_of(model, CrossEntropyLoss(0.1))(ragged_batch())
-    vector = np.concatenate([parameter.grad.reshape(-1) for parameter in model.parameters()])
-    assert abs(float(grad_norm(model.parameters())) - np.linalg.norm(vector)) < 1e-12

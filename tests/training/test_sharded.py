@@ -12,10 +12,8 @@ from minitransformer.data import get_task
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.training import (
     Adam,
-    AverageOfLast,
     Checkpointer,
     CrossEntropyLoss,
-    ExponentialAverage,
     NotFiniteError,
     Stopped,
     TrainingSettings,
@@ -116,24 +114,8 @@ def test_sharded_training_gives_the_bits_of_unsharded_training_and_of_one_proces
 
 
 @small_blocks
-def test_the_norms_have_the_bits_of_unsharded_training():
-    (_, _, norms), *_ = in_ranks(3, partial(trained, sharded=False))
-    assert all(result[2] == norms for result in in_ranks(3, trained))
-
-
-@small_blocks
 def test_one_process_alone_trains_as_with_adam():
     assert same(trained(ONE_PROCESS)[0], trained(ONE_PROCESS, sharded=False)[0])
-
-
-@small_blocks
-@pytest.mark.parametrize("make", [lambda: AverageOfLast(5, interval=1), lambda: ExponentialAverage(0.9)])
-def test_averages_of_the_weights_are_those_of_unsharded_training(make):
-    def weights(communicator, sharded):
-        return trained(communicator, sharded, averaging=make())[0]
-
-    expected, *_ = in_ranks(2, partial(weights, sharded=False))
-    assert all(same(found, expected) for found in in_ranks(2, partial(weights, sharded=True)))
 
 
 @small_blocks
@@ -162,18 +144,6 @@ def test_a_model_of_one_block_is_moved_by_one_process(size):
     found = in_ranks(size, moved)
     assert sorted(m for m, _, _ in found) == [0] * (size - 1) + [single[0]]
     assert all(norm == single[1] and same(weights, single[2]) for _, norm, weights in found)
-
-
-@small_blocks
-def test_weight_decay_shrinks_the_matrices_of_every_shard_once_and_no_vector():
-    def decayed(communicator):
-        parameters = [Parameter(np.ones(shape, "float32")) for shape in ((9, 20), (30,), (7, 21))]
-        optimizer = ShardedAdam(parameters, communicator, lr=0.5, weight_decay=0.5)
-        optimizer.step()
-        return [parameter.data for parameter in parameters]
-
-    for matrix, vector, other in in_ranks(3, decayed):
-        assert (set(matrix.flat), set(vector.flat), set(other.flat)) == ({0.75}, {1.0}, {0.75})
 
 
 def stopped(folder, communicator, sharded=True):
@@ -248,19 +218,6 @@ def test_a_gradient_that_is_not_finite_in_one_shard_stops_all_before_any_weight_
     first, second = in_ranks(2, spoilt)
     assert first == second
     assert "rank 1 of 2" in first
-
-
-@small_blocks
-def test_a_step_without_a_scale_is_that_of_adam():
-    def moved(communicator, sharded):
-        parameter = Parameter(np.ones(350, "float32"))
-        optimizer = ShardedAdam([parameter], communicator) if sharded else Adam([parameter])
-        optimizer.flat.grad = np.random.default_rng(0).standard_normal(350).astype("float32")
-        optimizer.step()
-        return optimizer.weights
-
-    expected = moved(ONE_PROCESS, False)
-    assert all(same(weights, expected) for weights in in_ranks(2, partial(moved, sharded=True)))
 
 
 def test_an_optimizer_that_is_sharded_over_other_processes_is_refused():
