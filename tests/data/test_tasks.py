@@ -25,7 +25,7 @@ ASKED = PAIRS.flatmap(
     lambda pairs: st.sampled_from(list(pairs)).map(lambda key: "".join(map("".join, pairs.items())) + key)
 )
 SOURCES = {"copy": LETTERS, "reverse": LETTERS, "sort": LETTERS, "addition": SUMS, "recall": ASKED}
-SIDE_SIZE = 4000
+SIDE_SIZE, SOLVED = 2000, 300  # pairs that are drawn, and those of them that are solved once more
 
 each_task = pytest.mark.parametrize("name", list(SOLUTIONS))
 untimed = settings(deadline=None)  # a slow machine is not a failure
@@ -48,8 +48,8 @@ def _sources(name, held_out):
 
 @functools.cache
 def _decoded(name, held_out):
-    """The sources of the first thousand, as the task decodes them."""
-    return [get_task(name).decode(source) for source in _side(name, held_out).source[:1000]]
+    """The sources of the first of them, as the task decodes them."""
+    return [get_task(name).decode(source) for source in _side(name, held_out).source[:SOLVED]]
 
 
 def _encode_all(task, texts, padding=0):
@@ -75,7 +75,7 @@ def test_solutions_cover_all_tasks():
 @each_side
 def test_answers_equal_a_plain_python_solution_string_by_string(name, held_out):
     task, texts = get_task(name), _decoded(name, held_out)
-    for text, target_out in zip(texts, _side(name, held_out).target_out[:1000], strict=True):
+    for text, target_out in zip(texts, _side(name, held_out).target_out[:SOLVED], strict=True):
         assert task.decode(target_out) == SOLUTIONS[name](text), text
 
 
@@ -101,22 +101,13 @@ def test_addition_carries_through_all_digits():
 @each_side
 def test_batch_is_laid_out_for_teacher_forcing(name, held_out):
     task = get_task(name)
-    rows = (ids[:1000] for ids in _side(name, held_out))
+    rows = (ids[:SOLVED] for ids in _side(name, held_out))
     for text, source, target_in, target_out in zip(_decoded(name, held_out), *rows, strict=True):
         question, answer = task.encode(text).tolist(), task.encode(SOLUTIONS[name](text)).tolist()
         padding = [PAD] * (len(target_out) - len(answer) - 1)
         assert source.tolist() == [*question, EOS, *[PAD] * (len(source) - len(question) - 1)]
         assert target_in.tolist() == [BOS, *answer, *padding]
         assert target_out.tolist() == [*answer, EOS, *padding]
-
-
-@each_task
-@each_side
-def test_padding_is_at_the_end_and_no_column_is_all_padding(name, held_out):
-    for ids in _side(name, held_out):
-        assert ids.dtype == np.int64
-        assert max(_lengths(ids)) == ids.shape[1]
-        assert min(_lengths(ids)) >= 2, "at least a symbol, and eos or bos"
 
 
 def test_batch_of_short_sources_is_cut_to_their_width():
@@ -171,12 +162,6 @@ def test_recall_has_all_numbers_of_pairs_of_different_letters_and_asks_for_each_
     assert places == set(range(16))
 
 
-@pytest.mark.parametrize("pairs", [0, 27])
-def test_recall_has_at_most_one_pair_for_each_letter(pairs):
-    with pytest.raises(ValueError, match=f"pairs must be from 1 to 26, got {pairs}"):
-        Recall(pairs)
-
-
 @pytest.mark.parametrize("pairs", [1, 2, 26])
 def test_recall_of_any_length_has_sources_up_to_it(pairs):
     batch = Recall(pairs).held_out_batch(np.random.default_rng(0), 300)
@@ -211,10 +196,10 @@ def test_training_and_held_out_sides_are_disjoint(name):
 
 @each_task
 def test_about_a_tenth_of_the_sources_is_held_out(name):
-    sources = np.unique(get_task(name).draw(np.random.default_rng(3), 60_000, 6), axis=0)
+    sources = np.unique(get_task(name).draw(np.random.default_rng(3), 20_000, 6), axis=0)
     five_sigma = 5 * (HELD_OUT_SHARE * (1 - HELD_OUT_SHARE) / len(sources)) ** 0.5
     assert HELD_OUT_SHARE == 0.1
-    assert abs(is_held_out(sources).mean() - 0.1) < five_sigma < 0.01
+    assert abs(is_held_out(sources).mean() - 0.1) < five_sigma < 0.015
 
 
 def test_padding_and_eos_after_a_source_never_change_its_side():
@@ -272,14 +257,6 @@ def test_vocabulary_begins_with_the_special_tokens():
     assert get_task("addition").encode("07+").tolist() == [3, 10, 13]
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "symbol"), [("copy", "abCd", "C"), ("addition", "1-2", "-"), ("sort", "é", "é")]
-)
-def test_encode_refuses_an_unknown_symbol(name, text, symbol):
-    with pytest.raises(ValueError, match=f"unknown symbol '{symbol}'"):
-        get_task(name).encode(text)
-
-
 @each_task
 @each_side
 def test_same_seed_draws_the_same_batch_and_another_seed_a_different_one(name, held_out):
@@ -290,9 +267,3 @@ def test_same_seed_draws_the_same_batch_and_another_seed_a_different_one(name, h
         assert len(got) == 17
         np.testing.assert_array_equal(got, expected)
     assert first.source.tolist() != other.source.tolist()
-
-
-@each_task
-def test_successive_batches_differ(name):
-    task, rng = get_task(name), np.random.default_rng(8)
-    assert task.batch(rng, 9).source.tolist() != task.batch(rng, 9).source.tolist()

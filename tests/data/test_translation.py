@@ -7,7 +7,6 @@ import pytest
 
 from minitransformer.data import PairCorpus, TranslationTask
 from minitransformer.data.translation import EncodedPairs, fitting_vocab_size
-from minitransformer.tokenizers import BytePairTokenizer
 from minitransformer.vocabulary import BOS, EOS, PAD
 
 BUDGET = 60
@@ -78,24 +77,7 @@ def test_a_batch_has_the_rows_that_were_asked_for_in_their_order():
         assert pairs_in(encoded(pairs).batch(rows)) == [pairs[row] for row in rows]
 
 
-def test_the_decoder_reads_what_it_should_have_predicted_one_token_before():
-    data = encoded()
-    for rows in data.batches(BUDGET):
-        batch = data.batch(rows)
-        assert (batch.target_in[:, 0] == BOS).all()
-        assert not np.isin(batch.target_in[:, 1:], [BOS, EOS]).any()
-        before, after = batch.target_out[:, :-1], batch.target_in[:, 1:]
-        assert np.array_equal(np.where(before == EOS, PAD, before), after)
-        assert np.array_equal(batch.target_in != PAD, batch.target_out != PAD), "eos is predicted from the last word"
-
-
-def test_no_column_of_a_batch_is_all_padding():
-    data = encoded()
-    for rows in data.batches(BUDGET, np.random.default_rng(1)):
-        assert all((ids != PAD).any(axis=0).all() for ids in data.batch(rows))
-
-
-@pytest.mark.parametrize("budget", [1, 13, 60, 500, 10**6])
+@pytest.mark.parametrize("budget", [1, 60, 10**6])
 def test_every_pair_comes_once_and_no_batch_exceeds_the_budget(budget):
     """Except for a pair that is longer than the budget: it is a batch of its own."""
     pairs, data = ragged_pairs(), encoded()
@@ -104,13 +86,6 @@ def test_every_pair_comes_once_and_no_batch_exceeds_the_budget(budget):
         assert sorted(pair for batch in batches for pair in pairs_in(batch)) == sorted(pairs)
         for batch in batches:
             assert max(batch.source.size, batch.target_out.size) <= budget or len(batch.source) == 1
-
-
-def test_one_very_long_pair_does_not_make_other_batches_smaller():
-    pairs = [*ragged_pairs(40), (" ".join(["7"] * 200), "8")]
-    data = encoded(pairs, max_len=300)
-    (single,) = [rows for rows in data.batches(BUDGET) if 40 in rows]
-    assert single.tolist() == [40]
 
 
 def test_batches_are_as_full_as_the_budget_allows():
@@ -123,7 +98,7 @@ def test_batches_are_as_full_as_the_budget_allows():
 
 def test_there_is_little_padding():
     """Measured against batches in a random order, each filled up to the same budget."""
-    data, rng = encoded(ragged_pairs(3000)), np.random.default_rng(3)
+    data, rng = encoded(ragged_pairs(1500)), np.random.default_rng(3)
     ours = [data.batch(rows) for rows in data.batches(400, rng)]
     naive, rows = [], []
     for row in rng.permutation(len(data)):
@@ -141,13 +116,6 @@ def epochs(seed, count=2, task=None, size=BUDGET):
     """The batches of some epochs that follow each other."""
     task, rng = task or make_task(), np.random.default_rng(seed)
     return [[[ids.tolist() for ids in batch] for batch in task.epoch(rng, size)] for _ in range(count)]
-
-
-def test_an_epoch_holds_each_training_pair_once():
-    pairs, task, rng = ragged_pairs(), make_task(), np.random.default_rng(4)
-    for _ in range(2):
-        batches = list(task.epoch(rng, BUDGET))
-        assert sorted(pair for batch in batches for pair in pairs_in(batch)) == sorted(pairs)
 
 
 def test_the_same_generator_gives_the_same_epochs_and_each_epoch_is_another():
@@ -197,36 +165,6 @@ def test_no_pairs_at_all_are_no_error_until_a_task_needs_them():
     assert (len(data), data.left_out, data.lengths.shape) == (0, 0, (0, 2))
 
 
-@pytest.mark.parametrize(
-    ("part", "purpose"), [("train", "train on"), ("validation", "validate on"), ("test", "test on")]
-)
-def test_a_part_without_short_pairs_is_refused(part, purpose):
-    corpus = PairCorpus([("3", "3")], [("4", "4")], [("5", "5")])
-    for pairs in ([], [("3 4 5", "3")], [("3", "3 4 5")]):
-        with pytest.raises(ValueError, match=f"^no pair to {purpose} has at most 3 tokens on both sides$"):
-            TranslationTask(corpus._replace(**{part: pairs}), Numbers(), 3)
-
-
-@pytest.mark.parametrize(("max_len", "error"), [(1, ValueError), (0, ValueError), (9.5, TypeError), ("9", TypeError)])
-def test_a_largest_length_below_2_is_refused(max_len, error):
-    with pytest.raises(error, match=r"^max_len must be "):
-        make_task(max_len=max_len)
-
-
-@pytest.mark.parametrize(("size", "error"), [(0, ValueError), (-1, ValueError), (2.5, TypeError), (None, TypeError)])
-def test_a_budget_below_1_is_refused(size, error):
-    with pytest.raises(error, match=r"^size must be "):
-        next(make_task().epoch(np.random.default_rng(0), size))
-
-
-def test_the_parts_of_a_corpus_stay_apart():
-    task = make_task()
-    assert task.train.pairs == ragged_pairs()
-    assert task.validation.pairs == [("3 4", "5"), ("6", "7")]
-    assert task.test.pairs == [("8", "9 9")]
-    assert task.sha256 == PairCorpus(task.train.pairs, task.validation.pairs, task.test.pairs).sha256
-
-
 NUMBERS = [(f"Das sind {i} Ziegen, {i} Kühe.", f"These are {i} goats, {i} cows.") for i in range(400, 900)]
 
 
@@ -243,11 +181,3 @@ def test_a_longer_text_has_more_tokens_but_not_too_many():
     sizes = [fitting_vocab_size(characters) for characters in (0, 1_999, 2_000, 250_000, 8_093_183)]
     assert sizes == [259, 259, 260, 384, 4000]
     assert TranslationTask.from_pairs(NUMBERS).tokenizer.vocab_size == 259 + 29_946 // 2000
-
-
-def test_real_text_comes_back_from_a_batch():
-    pairs = [("Der Löwe schläft.", "The lion sleeps."), ("Es regnet – wieder!", "It rains, again 🙂"), ("", "x")]
-    tokenizer = BytePairTokenizer.train("\n".join(text for pair in pairs for text in pair), 280, min_count=1)
-    batch = EncodedPairs(pairs, tokenizer, 60).batch([2, 0, 1])
-    for side, ids in ((0, batch.source), (1, batch.target_in), (1, batch.target_out)):
-        assert [tokenizer.decode(row) for row in ids] == [pairs[row][side] for row in (2, 0, 1)]

@@ -25,8 +25,8 @@ def token_losses(model, ids):
     return [np.log(np.exp(z).sum()) - z[token] for z, token in zip(logits[:-1], ids[1:], strict=True)]
 
 
-@pytest.mark.parametrize(("max_length", "stride"), [(11, 4), (11, 11), (8, 2), (5, 3)])
-@pytest.mark.parametrize("length", [2, 5, 11, 12, 13, 40])
+@pytest.mark.parametrize(("max_length", "stride"), [(11, 4), (11, 11), (5, 3)])
+@pytest.mark.parametrize("length", [2, 11, 12, 40])
 def test_windows_cover_a_text_and_each_token_is_new_in_one_of_them(length, max_length, stride):
     windows = strided_windows(length, max_length, stride)
     assert [token for _, new, end in windows for token in range(new, end)] == list(range(length))

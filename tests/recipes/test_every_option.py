@@ -65,7 +65,6 @@ OTHER_OF = {
     "masked": {"vocab_size": {"tokenizer": "bpe", "vocab_size": 280}, "tokenizer": "bpe"},
 }
 SHOWN_ELSEWHERE = ("minutes", "source", "target", "from_")  # in test_translation.py and tests/cli/test_from.py
-every_task = pytest.mark.parametrize("task", RECIPES)
 
 
 @pytest.fixture(autouse=True)
@@ -104,7 +103,7 @@ def learned(recipe, options):
 
 
 @pytest.mark.exhaustive
-@every_task
+@pytest.mark.parametrize("task", RECIPES)
 def test_option_of_a_task_changes_what_it_learns(task, monkeypatch):
     recipe, used = RECIPES[task], []
     small_library(monkeypatch)
@@ -128,7 +127,10 @@ def test_option_of_a_task_changes_what_it_learns(task, monkeypatch):
             assert learned(recipe, options) != expected, field.name
 
 
-@every_task
+@pytest.mark.parametrize(
+    "task",
+    [name if name in ("copy", "translation") else pytest.param(name, marks=pytest.mark.exhaustive) for name in RECIPES],
+)
 def test_option_of_other_tasks_is_refused_and_they_are_named(task, capsys, tmp_path):
     own = {field.name for field in dataclasses.fields(RECIPES[task].defaults)}
     for name in ALL.keys() - own:

@@ -41,13 +41,13 @@ def interrupt_when(path):
     threading.Thread(target=lambda: (wait_until(path.exists), os.kill(os.getpid(), signal.SIGINT))).start()
 
 
-@pytest.mark.parametrize("status", [0, 1, 7, 255])
+@pytest.mark.parametrize("status", [0, 7])
 def test_status_of_a_child_is_returned(status):
     assert run_child(python(f"raise SystemExit({status})")) == status
 
 
 @posix
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGSEGV])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_signal_that_ends_a_child_is_returned(number):
     code = f"import os, signal\nsignal.pthread_sigmask(signal.SIG_UNBLOCK, [{number:d}])\n"
     code += f"if {number:d} != signal.SIGKILL: signal.signal({number:d}, signal.SIG_DFL)\n"
@@ -93,9 +93,7 @@ def test_head_keeps_the_beginning_and_ends_who_prints_more():
 
 
 @linux
-@pytest.mark.parametrize(
-    "number", [signal.SIGTERM, signal.SIGKILL, pytest.param(signal.SIGQUIT, marks=pytest.mark.exhaustive)]
-)
+@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGQUIT, marks=pytest.mark.exhaustive)])
 def test_child_ends_with_a_parent_that_is_killed(number, environment, tmp_path):
     code = f"from minitransformer.system.children import *\nrun_child([sys.executable, '-c', {DAEMON + STUBBORN!r}])"
     parent = subprocess.Popen(python(code), cwd=tmp_path, env=environment)
@@ -132,10 +130,10 @@ def test_lower_limit_of_the_system_stays():
 
 
 def test_end_of_what_a_child_prints_is_kept():
-    code = "import sys\nfor i in range(300_000): print(i)\nprint('the end', file=sys.stderr)"
+    code = "import sys\nfor i in range(20_000): print(i)\nprint('the end', file=sys.stderr)"
     with Tail() as out, Tail() as err:
         assert run_child(python(code), stdout=out, stderr=err) == 0
-    assert (out.last_line, err.last_line) == ("299999", "the end")
+    assert (out.last_line, err.last_line) == ("19999", "the end")
     assert len(out.kept) == KEPT
 
 

@@ -66,12 +66,11 @@ def test_mpiexec_of_another_mpi_is_noticed(monkeypatch):
         communicator_of({"PMI_RANK": "2", "PMI_SIZE": "3"})
 
 
-@pytest.mark.parametrize(("rank", "where"), [("0", ""), ("1", "rank 1 of 2: ")])
-def test_error_before_the_processes_join_names_the_rank(rank, where, monkeypatch, capfd):
+def test_error_before_the_processes_join_names_the_rank(monkeypatch, capfd):
     without_mpi(monkeypatch)
     monkeypatch.setattr(sys, "__stderr__", sys.stderr)
     join.cache_clear()
-    monkeypatch.setenv("PMI_RANK", rank)
+    monkeypatch.setenv("PMI_RANK", "1")
     monkeypatch.setenv("PMI_SIZE", "2")
     read, write = os.pipe()
     monkeypatch.setenv("PMI_FD", str(write))
@@ -83,7 +82,7 @@ def test_error_before_the_processes_join_names_the_rank(rank, where, monkeypatch
     os.close(write)
     out, err = capfd.readouterr()
     assert (out, err.count("\n")) == ("", 1)
-    assert err.startswith(f"minitransformer: {where}mpiexec has started 2 processes")
+    assert err.startswith("minitransformer: rank 1 of 2: mpiexec has started 2 processes")
 
 
 def test_every_command_runs_in_one_process_of_mpiexec(monkeypatch, capsys):

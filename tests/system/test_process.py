@@ -35,12 +35,6 @@ def test_thread_limit_ends_with_its_context():
     assert blas_threads() == outside
 
 
-def test_limit_of_none_changes_nothing():
-    outside = blas_threads()
-    with limit_threads(None):
-        assert blas_threads() == outside
-
-
 def test_environment_variables_for_threads_are_recognized(monkeypatch):
     for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         monkeypatch.delenv(variable, raising=False)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minitransformer.tokenizers import BytePairTokenizer, words
+from minitransformer.tokenizers import BytePairTokenizer
 from minitransformer.tokenizers.byte_pair import SMALLEST
 from minitransformer.tokenizers.words import split_words
 from tests.tokenizers.texts import ENGLISH, SMALL_TEXTS, TEXTS, naive_merges, token_bytes
@@ -75,19 +75,13 @@ def test_pair_is_merged_only_if_it_occurs_min_count_times():
 
 
 def test_a_huge_repeat_doubles_its_tokens():
-    tokenizer = BytePairTokenizer.train("a" * 2**16, vocab_size=SMALLEST + 10)
+    tokenizer = BytePairTokenizer.train("a" * 2**14, vocab_size=SMALLEST + 10)
     assert [left + right for left, right in tokenizer.merges] == [b"a" * 2 ** (i + 1) for i in range(10)]
-    assert len(tokenizer.encode("a" * 2**16)) == 2**6
+    assert len(tokenizer.encode("a" * 2**14)) == 2**4
 
 
 def test_empty_text_gives_no_merges():
     assert BytePairTokenizer.train("", vocab_size=1000).vocab_size == SMALLEST
-
-
-@pytest.mark.parametrize("vocab_size", [258, 256, 0, -1])
-def test_vocabulary_smaller_than_all_bytes_is_refused(vocab_size):
-    with pytest.raises(ValueError, match=f"vocab_size must be at least 259, .* 256 bytes, got {vocab_size}"):
-        BytePairTokenizer.train(ENGLISH, vocab_size)
 
 
 def test_bad_input_of_training_is_refused():
@@ -97,25 +91,3 @@ def test_bad_input_of_training_is_refused():
         BytePairTokenizer.train("abc\udc80", 300)
     with pytest.raises(TypeError, match="as a str, got bytes"):
         BytePairTokenizer.train(b"abc", 300)
-
-
-def test_progress_bars_count_the_characters_that_are_read_and_then_the_merges(monkeypatch):
-    bars = []
-
-    class Bar:
-        def __init__(self, total, **options):
-            self.total, self.done = total, 0
-            bars.append(self)
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *exception):
-            pass
-
-        def update(self, n=1):
-            self.done += n
-
-    monkeypatch.setattr(words, "tqdm", Bar)
-    BytePairTokenizer.train(ENGLISH, SMALLEST + 7)
-    assert [(bar.done, bar.total) for bar in bars] == [(len(ENGLISH), len(ENGLISH)), (7, 7)]

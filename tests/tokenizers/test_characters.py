@@ -52,11 +52,6 @@ def test_unknown_character_becomes_unk_if_the_tokenizer_has_it():
     assert tokenizer.decode([3, 4, 3, 5]) == "\ufffda\ufffdb"
 
 
-def test_without_a_wish_for_unk_a_tokenizer_has_none():
-    for tokenizer in (CharacterTokenizer("ab"), CharacterTokenizer.train("ab")):
-        assert tokenizer.tokens == ("<pad>", "<bos>", "<eos>", "a", "b")
-
-
 def test_empty_text_has_no_ids_and_gives_an_empty_vocabulary():
     tokenizer = CharacterTokenizer.train("")
     assert tokenizer.vocab_size == len(SPECIAL_TOKENS)
@@ -81,9 +76,3 @@ def test_ids_that_cannot_be_decoded_are_refused():
         tokenizer.decode([[3, 4]])
     with pytest.raises(TypeError, match="integer"):
         tokenizer.decode([3.0])
-
-
-def test_bytes_are_refused():
-    for take in (CharacterTokenizer.train, CharacterTokenizer.train("ab").encode):
-        with pytest.raises(TypeError, match="as a str, got bytes"):
-            take(b"ab")

@@ -92,21 +92,11 @@ def test_merges_equal_the_stored_ones_of_the_library(name):
     assert [f"{left} {right}" for left, right in merges[:25]] == stored
 
 
-@pytest.mark.parametrize("min_count", [1, 2, 3])
-@pytest.mark.parametrize("name", TEXTS)
-def test_merges_of_a_text_equal_those_of_the_library(name, min_count):
-    theirs = _train_library(TEXTS[name], 1000, min_count)
-    ours = BytePairTokenizer.train(TEXTS[name], 1000, min_count)
-    assert _merges(ours) == _library_merges(theirs)
-    assert ours.vocab_size == theirs.get_vocab_size()
-    assert ours.encode(TEXTS[name]).tolist() == theirs.encode(TEXTS[name]).ids
-
-
 def test_merges_of_source_code_equal_those_of_the_library():
     files = sorted(Path(minitransformer.__file__).parent.rglob("*.py"))
-    text = "\n".join(file.read_text("utf-8") for file in files)[:300_000]
-    theirs, ours = _train_library(text, 2000, 2), BytePairTokenizer.train(text, 2000)
-    assert len(ours.merges) == 2000 - 259
+    text = "\n".join(file.read_text("utf-8") for file in files)[:60_000]
+    theirs, ours = _train_library(text, 1000, 2), BytePairTokenizer.train(text, 1000)
+    assert len(ours.merges) == 1000 - 259
     assert _merges(ours) == _library_merges(theirs)
     assert ours.encode(text).tolist() == _library_twin(ours).encode(text).ids
 

@@ -60,11 +60,9 @@ def assert_same(found, expected):
         assert relative_error(found[2][name], gradient) < BOUND, name
 
 
-@pytest.mark.parametrize("tied", [True, False])
-@pytest.mark.parametrize("steps", [2, 3, B])
-def test_any_number_of_micro_batches_gives_the_gradient_of_the_whole_batch(steps, tied):
-    batch = ragged_batch()
-    assert_same(computed(batch, steps, tie_embeddings=tied), computed(batch, 1, tie_embeddings=tied))
+@pytest.mark.parametrize("steps", [2, B])
+def test_any_number_of_micro_batches_gives_the_gradient_of_the_whole_batch(steps):
+    assert_same(computed(ragged_batch(), steps), computed(ragged_batch(), 1))
 
 
 @pytest.mark.host_only
@@ -105,10 +103,9 @@ def test_dropout_masks_of_all_micro_batches_come_from_one_stream():
 
 @pytest.mark.host_only
 @even_small_parts
-@pytest.mark.parametrize("threads", [1, 2])
-def test_the_same_seed_and_micro_batches_give_the_same_bits(threads):
+def test_the_same_seed_and_micro_batches_give_the_same_bits():
     def trained(steps):
-        trainer = Trainer(build(dropout=0.3), seed=1, threads=threads, grad_accumulation_steps=steps)
+        trainer = Trainer(build(dropout=0.3), seed=1, threads=2, grad_accumulation_steps=steps)
         return [float(trainer.step(ragged_batch(), lr=0.01)[0]) for _ in range(3)], host(trainer.model.output.E.data)
 
     (losses, weights), (losses_again, weights_again) = trained(3), trained(3)

@@ -44,7 +44,7 @@ def with_singular_values(s, rows, columns, rng):
 @pytest.mark.parametrize(("rows", "columns"), [(7, 7), (5, 9), (9, 5)])
 def test_singular_values_of_a_hundredth_and_more_come_into_the_interval_and_keep_their_vectors(rows, columns):
     rng = np.random.default_rng(0)
-    for _ in range(20):
+    for _ in range(5):
         s = np.array([1.0, *rng.uniform(0.03, 1.0, 3), 0.03])  # and their norm is at most 2.01
         G, U, V = with_singular_values(3.0 * s, rows, columns, rng)
         seen = 3.0 * s / (np.linalg.norm(3.0 * s) + 1e-7)
@@ -56,7 +56,7 @@ def test_singular_values_of_a_hundredth_and_more_come_into_the_interval_and_keep
 
 
 def test_five_iterations_map_all_of_001_to_1_onto_the_interval_and_no_more():
-    s = np.geomspace(0.01, 1.0, 2000)
+    s = np.geomspace(0.01, 1.0, 300)
     found = np.array([host(newton_schulz(device(np.array([[x, 0.0], [0.0, (1 - x * x) ** 0.5]])))[0, 0]) for x in s])
     assert found.min() == pytest.approx(0.682, abs=1e-3)
     assert found.max() == pytest.approx(1.134, abs=1e-3)

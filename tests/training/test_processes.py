@@ -95,17 +95,12 @@ def assert_same_bits(gradients, expected):
         np.testing.assert_array_equal(gradients[name], gradient, err_msg=name)
 
 
-@pytest.mark.parametrize("size", [2, 3, 4])
-def test_processes_with_unequal_numbers_of_tokens_find_loss_accuracy_and_gradient_of_the_whole_batch(size):
+@pytest.mark.parametrize("size", [2, 3])
+def test_processes_with_unequal_numbers_of_tokens_find_what_one_with_as_many_micro_batches_finds(size):
+    expected = shared(ragged_batch(), ONE_PROCESS, steps=size)[2]
     for result in in_ranks(size, partial(shared, ragged_batch())):
         assert_close(result, whole(ragged_batch()))
-
-
-@pytest.mark.parametrize("size", [2, 3, 4])
-def test_sums_in_the_order_of_the_ranks_have_the_bits_of_one_process_with_as_many_micro_batches(size):
-    expected = shared(ragged_batch(), ONE_PROCESS, steps=size)[2]
-    for _, _, gradients in in_ranks(size, partial(shared, ragged_batch())):
-        assert_same_bits(gradients, expected)
+        assert_same_bits(result[2], expected)
 
 
 @pytest.mark.parametrize(
@@ -151,8 +146,7 @@ def test_batch_of_padding_alone_has_neither_loss_nor_gradient():
         assert not any(gradient.any() for gradient in gradients.values())
 
 
-@pytest.mark.parametrize("in_order", [True, False])
-@pytest.mark.parametrize("steps", [2, 3])
+@pytest.mark.parametrize(("steps", "in_order"), [(2, False), (3, True)])
 def test_each_process_accumulates_gradients(steps, in_order):
     for result in in_ranks(2, partial(shared, ragged_batch(), steps=steps, in_order=in_order)):
         assert_close(result, whole(ragged_batch()))
@@ -223,8 +217,8 @@ def parts(count, processes=1):
     return dataclasses.replace(SETTINGS, grad_accumulation_steps=count // processes, deterministic=True)
 
 
-@pytest.mark.parametrize("size", [2, 3, 4])
-def test_deterministic_training_in_several_processes_has_the_bits_of_one_with_as_many_micro_batches(size):
+def test_deterministic_training_in_several_processes_has_the_bits_of_one_with_as_many_micro_batches():
+    size = 3
     expected, one = run_training(ONE_PROCESS, settings=parts(size))
     for weights, history in in_ranks(size, partial(run_training, settings=parts(size, size))):
         assert_same_bits(weights, expected)
@@ -273,9 +267,8 @@ def resumed_in(size, read, settings):
     return in_ranks(size, work) if size > 1 else [work(ONE_PROCESS)]
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.2])
-def test_run_that_is_stopped_in_all_processes_and_resumed_in_as_many_has_the_same_bits(dropout, tmp_path):
-    settings = parts(2, 2)
+def test_run_that_is_stopped_in_all_processes_and_resumed_in_as_many_has_the_same_bits(tmp_path):
+    settings, dropout = parts(2, 2), 0.2
     expected, _ = in_ranks(2, partial(run_training, settings=settings, dropout=dropout))[0]
     for weights, _ in resumed_in(2, stopped_in(tmp_path, 2, settings, dropout=dropout), settings):
         assert_same_bits(weights, expected)
@@ -288,9 +281,8 @@ def test_deterministic_run_is_resumed_in_other_processes_with_the_same_bits_if_t
         assert_same_bits(weights, expected)
 
 
-@pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 3), (3, 1)])
-def test_run_with_dropout_can_be_resumed_in_any_number_of_processes(before, after, tmp_path):
-    results = resumed_in(after, stopped_in(tmp_path, before, SETTINGS, dropout=0.2), SETTINGS)
+def test_run_with_dropout_can_be_resumed_in_another_number_of_processes(tmp_path):
+    results = resumed_in(3, stopped_in(tmp_path, 2, SETTINGS, dropout=0.2), SETTINGS)
     assert all(len(history.losses) == SETTINGS.steps for _, history in results)
     for weights, _ in results:
         assert_same_bits(weights, results[0][0])
@@ -327,8 +319,7 @@ def failing_step(communicator, detect=False, bad_rank=1):
         np.testing.assert_array_equal(optimizer.weights, before)
 
 
-@pytest.mark.parametrize("detect", [False, True])
-@pytest.mark.parametrize("bad_rank", [0, 2])
+@pytest.mark.parametrize(("bad_rank", "detect"), [(0, True), (2, False)])
 def test_nan_in_one_process_is_raised_by_all_with_its_message(bad_rank, detect):
     errors = outcomes_in_ranks(3, partial(failing_step, detect=detect, bad_rank=bad_rank))
     assert [type(error) for error in errors] == [NotFiniteError] * 3, errors
@@ -371,8 +362,7 @@ def test_error_of_all_processes_is_raised_by_the_root_and_ends_the_others(error,
     assert [(type(other), other.code) for other in others] == [(SystemExit, status)] * 2
 
 
-@pytest.mark.parametrize("error", [MemoryError("no memory"), KeyboardInterrupt(), ZeroDivisionError("a bug")])
-@pytest.mark.parametrize("bad_rank", [0, 1])
+@pytest.mark.parametrize(("bad_rank", "error"), [(0, KeyboardInterrupt()), (1, ZeroDivisionError("a bug"))])
 def test_error_of_one_process_is_reported_by_it_and_ends_all(bad_rank, error, monkeypatch):
     monkeypatch.setattr("minitransformer.system.launcher.GRACE", 0.0)
     reported = []

@@ -76,7 +76,7 @@ def test_the_shards_of_a_vector_are_whole_blocks_and_nearly_equal(length, size):
     assert max(blocks) - min(blocks) <= 1
 
 
-@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("size", [1, 3])
 @small_blocks
 def test_the_two_halves_of_a_sum_make_the_sum(size):
     arrays = np.random.default_rng(0).standard_normal((size, 350)).astype(np.float32)
@@ -98,19 +98,18 @@ def test_the_two_halves_of_a_sum_make_the_sum(size):
 
 
 @small_blocks
-@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
-@pytest.mark.parametrize("max_norm", [0.5, math.inf])
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize(("size", "max_norm", "weight_decay"), [(2, math.inf, 0.1), (3, 0.5, 0.0)])
 def test_sharded_training_gives_the_bits_of_unsharded_training_and_of_one_process(size, max_norm, weight_decay):
     settings = TrainingSettings(steps=4, batch_size=6, max_norm=max_norm, deterministic=True)
     alone = TrainingSettings(steps=4, batch_size=6, max_norm=max_norm, deterministic=True, grad_accumulation_steps=size)
     weights, losses, norms = trained(ONE_PROCESS, False, weight_decay, alone)
     assert min(norms) > 0.5  # so that the gradient is clipped
-    for sharded in (False, True):
-        for result in in_ranks(size, partial(trained, sharded=sharded, weight_decay=weight_decay, settings=settings)):
-            assert same(result[0], weights)
-            assert result[1] == pytest.approx(losses, rel=1e-6)
-            assert result[2] == pytest.approx(norms, rel=1e-6)
+    one_of_all = partial(trained, weight_decay=weight_decay, settings=settings)
+    unsharded, sharded = (in_ranks(size, partial(one_of_all, sharded=sharded)) for sharded in (False, True))
+    for result in (*unsharded, *sharded):
+        assert same(result[0], weights)
+        assert result[1] == pytest.approx(losses, rel=1e-6)
+        assert result[2] == unsharded[0][2] == pytest.approx(norms, rel=1e-6)
 
 
 @small_blocks
@@ -119,7 +118,7 @@ def test_one_process_alone_trains_as_with_adam():
 
 
 @small_blocks
-@pytest.mark.parametrize("size", [1, 2, 3, 40])
+@pytest.mark.parametrize("size", [1, 3, 40])
 def test_all_processes_together_hold_m_and_v_once(size):
     def lengths(communicator):
         optimizer = make_optimizer(make_model(), communicator)
@@ -131,8 +130,9 @@ def test_all_processes_together_hold_m_and_v_once(size):
     assert max(m for m, _, _ in found) <= found[0][2] / size + 100
 
 
-@pytest.mark.parametrize("size", [2, 3])
-def test_a_model_of_one_block_is_moved_by_one_process(size):
+def test_a_model_of_one_block_is_moved_by_one_process():
+    size = 2
+
     def moved(communicator):
         optimizer = make_optimizer(make_model(), communicator)
         optimizer.flat.grad = np.ones_like(optimizer.weights)
@@ -158,8 +158,7 @@ def stopped(folder, communicator, sharded=True):
 
 
 @small_blocks
-@pytest.mark.parametrize("resumed_sharded", [True, False])
-@pytest.mark.parametrize("stopped_sharded", [True, False])
+@pytest.mark.parametrize(("stopped_sharded", "resumed_sharded"), [(True, False), (False, True)])
 def test_a_run_is_resumed_with_the_option_or_without(stopped_sharded, resumed_sharded, tmp_path):
     (expected, _, _), *_ = in_ranks(2, partial(trained, sharded=False))
     in_ranks(2, lambda communicator: stopped(tmp_path, communicator, stopped_sharded))
@@ -177,7 +176,7 @@ def test_a_run_is_resumed_with_the_option_or_without(stopped_sharded, resumed_sh
 
 
 @small_blocks
-@pytest.mark.parametrize("size", [1, 2, 5])
+@pytest.mark.parametrize("size", [1, 5])
 def test_a_checkpoint_holds_m_and_v_of_all_processes_for_any_number_of_them(size, tmp_path):
     in_ranks(3, lambda communicator: stopped(tmp_path, communicator))
     arrays, facts = read_run(*saved_steps(tmp_path)).state
@@ -198,9 +197,8 @@ def test_a_checkpoint_holds_m_and_v_of_all_processes_for_any_number_of_them(size
 
 
 @small_blocks
-@pytest.mark.parametrize("detect_anomaly", [False, True])
-def test_a_gradient_that_is_not_finite_in_one_shard_stops_all_before_any_weight_moves(detect_anomaly):
-    settings = TrainingSettings(steps=5, batch_size=6, detect_anomaly=detect_anomaly)
+def test_a_gradient_that_is_not_finite_in_one_shard_stops_all_before_any_weight_moves():
+    settings = TrainingSettings(steps=5, batch_size=6)
 
     def spoilt(communicator):
         model = make_model()
