@@ -1,7 +1,6 @@
 """Let one system call of a training fail, and see that nothing is lost and nothing is concealed.
 
-    python -m tests.faults               every call of a training, with each error: about ten minutes
-    python -m tests.faults --every 7     every seventh of these
+    pytest --weekly tests/cli/test_faults.py     every call of a training, with each error: about ten minutes
 
 The training runs in this process. Each of its calls that changes the run's folder (mkdir, open, write, close, fsync,
 rename, unlink) fails once, or from some call on. A write that fails has written half, and a file whose fsync fails has
@@ -9,9 +8,7 @@ lost half, because what it holds is unknown. Then the command that the error mes
 as a training that was left alone.
 """
 
-import argparse
 import builtins
-import collections
 import contextlib
 import errno
 import io
@@ -19,7 +16,6 @@ import os
 import re
 import shlex
 import stat
-import sys
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
@@ -28,7 +24,6 @@ import pytest
 
 from minitransformer.cli import main as minitransformer
 from minitransformer.system.files import read_safetensors
-from minitransformer.system.progress import tqdm
 from tests.drawing import leave_undrawn
 from tests.kills import same_weights
 
@@ -286,38 +281,3 @@ def attempt(number, error, for_good, whole):
     """One failure in a folder of its own -> what is wrong."""
     with tempfile.TemporaryDirectory() as folder:
         return judge(folder, *fail_in(folder, number, error, for_good), whole)
-
-
-def main():
-    """Try all, print a table -> exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="every N-th failure only")
-    with tempfile.TemporaryDirectory() as folder:
-        calls, whole = plain_training(folder)
-    counts = collections.defaultdict(collections.Counter)
-    for number, error, for_good in tqdm(trials(calls)[:: parser.parse_args().every], disable=None):
-        wrong = attempt(number, error, for_good, whole)
-        row = counts[calls[number].kind, error]
-        row["tried"] += 1
-        row.update(sentence.partition(":")[0] for sentence in wrong)
-        for sentence in wrong:
-            print(f"call {number} ({calls[number]}), {error}{' and all later ones' * for_good}: {sentence}")
-    columns = (
-        "tried",
-        "lost",
-        "status 0",
-        "not one plain line",
-        "not named",
-        "not said that nothing was saved",
-        "left",
-    )
-    print(f"{'call':<14}{'error':<8}", *(f"{column:>{len(column) + 1}}" for column in columns))
-    for (kind, error), row in counts.items():
-        print(f"{kind:<14}{error:<8}", *(f"{row[column]:>{len(column) + 1}}" for column in columns))
-    total = sum(counts.values(), collections.Counter())
-    print(f"{'all':<22}", *(f"{total[column]:>{len(column) + 1}}" for column in columns))
-    return 0 if set(total) == {"tried"} else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

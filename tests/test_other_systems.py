@@ -100,7 +100,8 @@ def test_lines_of_a_pipe_are_utf_8_whatever_the_system_prefers(monkeypatch):
         list(dialogue.lines_of_input())
 
 
-@pytest.mark.parametrize("method", ["spawn", pytest.param("forkserver", marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("method", ["spawn", pytest.param("forkserver", marks=pytest.mark.weekly)])
 def test_the_processes_of_an_experiment_can_be_started_without_a_fork(method, monkeypatch):
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"there is no {method} here")

@@ -39,7 +39,7 @@ def test_no_error_of_the_disk_is_hidden_or_loses_what_was_saved(name, plain):
     assert attempt(number, error, for_good, whole) == []
 
 
-@pytest.mark.exhaustive
+@pytest.mark.weekly
 @pytest.mark.parametrize("part", range(20))
 def test_every_call_may_fail_with_every_error(part, plain):
     calls, whole = plain

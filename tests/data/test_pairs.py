@@ -6,7 +6,7 @@ import re
 import pytest
 
 from minitransformer.data import PairCorpus, load_pairs
-from minitransformer.data.pairs import TEST_SHARE, VALIDATION_SHARE, read_pairs, without_sources_of
+from minitransformer.data.pairs import read_pairs, without_sources_of
 
 LINES = {  # name: (line, pair)
     "umlauts": ("Schöne Häuser\tnice houses", ("Schöne Häuser", "nice houses")),
@@ -112,22 +112,6 @@ def test_each_pair_is_in_one_part_and_the_parts_keep_the_order_of_the_file(tmp_p
     places = {pair: place for place, pair in enumerate(pairs)}
     for part in corpus:
         assert part == sorted(part, key=places.get)
-
-
-def test_the_parts_have_their_shares(tmp_path):
-    """20,000 draws: four standard deviations are 0.0048 for the test, and 0.0028 for validation."""
-    corpus = loaded(tmp_path, many_pairs(20_000))
-    assert abs(len(corpus.test) / 20_000 - TEST_SHARE) < 0.0048
-    assert abs(len(corpus.validation) / 20_000 - VALIDATION_SHARE) < 0.0028
-
-
-def test_a_pair_that_is_added_moves_no_other(tmp_path):
-    pairs = many_pairs(1500)
-    before = loaded(tmp_path, pairs)
-    after = loaded(tmp_path, [("ganz vorne", "in front"), *pairs[:700], ("mitten", "amid"), *pairs[700:][::-1]])
-    for old, new in zip(before, after, strict=True):
-        assert set(old) <= set(new)
-    assert sum(map(len, after)) == sum(map(len, before)) + 2
 
 
 def test_the_side_of_a_source_never_changes(tmp_path):

@@ -103,7 +103,13 @@ def learned(recipe, options):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("task", RECIPES)
+@pytest.mark.parametrize(
+    "task",
+    [
+        name if name in ("copy", "text", "masked", "classify") else pytest.param(name, marks=pytest.mark.weekly)
+        for name in RECIPES
+    ],
+)
 def test_option_of_a_task_changes_what_it_learns(task, monkeypatch):
     recipe, used = RECIPES[task], []
     small_library(monkeypatch)

@@ -152,14 +152,6 @@ def test_defaults_fit_the_size_of_the_file_and_those_of_the_bible_stay(long_file
     assert (bible.steps, bible.vocab_size, bible.d_model, bible.dropout) == (10_000, 4000, 160, 0.05)
 
 
-def test_test_pairs_are_never_trained_on():
-    recipe = get_recipe("translation")
-    data = recipe.data(TranslationOptions(text="pairs.tsv", vocab_size=280))
-    trained, tested = ({source for source, _ in part.pairs} for part in (data.train, data.test))
-    assert tested
-    assert not tested & trained
-
-
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("model", ["lstm", "gru-attention"])
 @pytest.mark.draws

@@ -4,10 +4,7 @@ import dataclasses
 import errno
 import json
 import os
-import resource
 import stat
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,7 +15,6 @@ from safetensors.numpy import load_file, save_file
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.system.files import (
     atomic_write,
-    check_file,
     check_folder,
     checksum,
     read_safetensors,
@@ -86,15 +82,6 @@ def test_folder_in_use_by_another_process_stays(tmp_path, monkeypatch):
     monkeypatch.setattr("pathlib.Path.write_bytes", write_bytes)
     check_folder(tmp_path / "new")
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["of_another"]
-
-
-def test_folders_devices_and_missing_files_get_different_errors(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"^there is no file"):
-        check_file(tmp_path / "missing")
-    with pytest.raises(IsADirectoryError, match=r"is a folder"):
-        check_file(tmp_path)
-    with pytest.raises(OSError, match=r"^/dev/null is not a regular file"):
-        check_file("/dev/null")
 
 
 def test_atomic_write_names_the_file_in_an_error(tmp_path):
@@ -221,24 +208,6 @@ def test_on_macos_the_disk_itself_is_flushed(case, tmp_path, monkeypatch):
         write(tmp_path / "model")
         assert full == [(51, False), (51, True)]
     assert plain == [False, True] * followed
-
-
-@pytest.mark.exhaustive
-def test_limit_on_the_file_size_ends_in_a_one_line_error_and_leaves_no_file(tmp_path):
-    """Here the system itself refuses, by a limit on the size of files, as on a disk with a quota."""
-    code = "import sys; from minitransformer.cli import main; sys.exit(main(sys.argv[1:]))"
-    command = [sys.executable, "-c", code, "train", "copy", "--steps", "2", "--batch-size", "2", "--name", "copy"]
-    limit = (5000, 5000)
-    done = subprocess.run(
-        command,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit),
-    )
-    said = "cannot write runs/copy/checkpoints/step-00000002.safetensors: File too large; no checkpoint has been saved"
-    assert (done.returncode, done.stderr) == (2, f"minitransformer train: {said}\n")
-    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["config.json"]
 
 
 def model():

@@ -88,31 +88,8 @@ def test_letters_and_numbers_of_later_unicode_are_known_on_every_python(version)
     assert split_words(f"a{letter} 1{number}") == [f"a{letter}", f" 1{number}"]
 
 
-def test_batches_hold_all_words_in_order_and_advance_the_progress_bar(monkeypatch):
-    seen = []
-
-    class Bar:
-        def __init__(self, disable, total, **options):
-            seen.append((disable, total))
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *exception):
-            pass
-
-        def update(self, n):
-            seen.append(n)
-
-    monkeypatch.setattr(words, "tqdm", Bar)
+def test_batches_hold_all_words_in_order(monkeypatch):
     monkeypatch.setattr(words, "BATCH", 7)
-    monkeypatch.setattr(words, "LONG", len(ENGLISH))
     batches = list(batches_of_words(ENGLISH, "words"))
     assert {len(batch) for batch in batches[:-1]} == {7}
     assert [word for batch in batches for word in batch] == split_words(ENGLISH)
-    assert seen[0] == (None, len(ENGLISH)), "a long text has a progress bar on a terminal"
-    assert len(seen) == len(batches) + 1
-    assert sum(seen[1:]) == len(ENGLISH)
-    seen.clear()
-    list(batches_of_words(ENGLISH[1:], "words"))
-    assert seen[0] == (True, len(ENGLISH) - 1), "a short text has no progress bar"

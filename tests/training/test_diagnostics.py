@@ -133,6 +133,7 @@ def spoil_weight_after(step, model):
     return evaluate
 
 
+@pytest.mark.exhaustive
 def test_on_a_gpu_all_is_checked_with_the_loss_and_the_first_bad_step_is_named():
     with use_backend(strict):
         model = make_model(dropout=0.0)
@@ -144,20 +145,20 @@ def test_on_a_gpu_all_is_checked_with_the_loss_and_the_first_bad_step_is_named()
 
 def test_on_a_gpu_nothing_unchecked_is_saved(tmp_path):
     with use_backend(strict):
-        model, checkpointer = make_model(dropout=0.0), Checkpointer(tmp_path, interval=4)
-        spoil_six = spoil_weight_after(6, model)
+        model, checkpointer = make_model(dropout=0.0), Checkpointer(tmp_path, interval=2)
+        spoil_three = spoil_weight_after(3, model)
         with pytest.raises(NotFiniteError) as caught:
-            train(model, get_task("copy"), settings=SETTINGS, evaluate=spoil_six, checkpointer=checkpointer)
-    assert caught.value.step == 7
-    assert [path.name for path in saved_steps(tmp_path)] == ["step-00000004.safetensors"]
+            train(model, get_task("copy"), settings=SETTINGS, evaluate=spoil_three, checkpointer=checkpointer)
+    assert caught.value.step == 4
+    assert [path.name for path in saved_steps(tmp_path)] == ["step-00000002.safetensors"]
 
 
 def test_on_a_gpu_every_step_is_checked_where_that_is_asked_for():
     with use_backend(strict):
         model, settings = make_model(), dataclasses.replace(SETTINGS, detect_anomaly=True)
         with pytest.raises(NotFiniteError) as caught:
-            train(model, get_task("copy"), settings=settings, evaluate=spoil_weight_after(6, model))
-    assert (caught.value.step, caught.value.layer) == (7, EXPAND)
+            train(model, get_task("copy"), settings=settings, evaluate=spoil_weight_after(2, model))
+    assert (caught.value.step, caught.value.layer) == (3, EXPAND)
 
 
 @pytest.mark.parametrize(

@@ -158,18 +158,6 @@ def test_each_thread_has_a_stream_of_its_own_seeded_with_its_number(seed, seeds)
 
 
 @even_small_parts
-def test_a_weight_multiplies_the_gradient_and_not_the_loss():
-    def computed(weight):
-        model = build()
-        loss, _ = DataParallel(model, CrossEntropyLoss(), 2)(ragged_batch(), weight)
-        return float(loss), model.output.E.grad
-
-    (loss, gradient), (loss_again, half) = computed(1.0), computed(0.5)
-    assert loss == loss_again
-    assert relative_error(half, 0.5 * gradient) < BOUND
-
-
-@even_small_parts
 @pytest.mark.parametrize("threads", [1, 2])
 def test_targets_may_be_one_for_each_sequence(threads):
     batch = Batch(*(ids[:, 0] if i == 2 else ids for i, ids in enumerate(ragged_batch())))

@@ -27,7 +27,7 @@ from minitransformer.training import (
 from minitransformer.training.checkpointer import newest_checkpoint, saved_steps
 from minitransformer.training.parallel import threads as parallel
 from minitransformer.training.parallel.communicator import ONE_PROCESS, ProcessError
-from minitransformer.training.parallel.faults import Disagreement, check_same, ending_together
+from minitransformer.training.parallel.faults import ending_together
 from minitransformer.training.parallel.processes import ProcessParallel
 from tests.helpers import ragged, randomize, relative_error
 from tests.ranks import LeftAloneError, in_ranks, outcomes_in_ranks
@@ -129,13 +129,6 @@ def test_process_without_sequences_adds_nothing():
     for result in in_ranks(4, partial(shared, ragged_batch(2))):
         assert_close(result, whole(ragged_batch(2)))
         assert_same_bits(result[2], expected)
-
-
-def test_process_with_padding_alone_adds_nothing():
-    batch = ragged_batch()
-    batch.target_out[: B // 2 + 1] = 0
-    for result in in_ranks(2, partial(shared, batch)):
-        assert_close(result, whole(batch))
 
 
 def test_batch_of_padding_alone_has_neither_loss_nor_gradient():
@@ -281,13 +274,6 @@ def test_deterministic_run_is_resumed_in_other_processes_with_the_same_bits_if_t
         assert_same_bits(weights, expected)
 
 
-def test_run_with_dropout_can_be_resumed_in_another_number_of_processes(tmp_path):
-    results = resumed_in(3, stopped_in(tmp_path, 2, SETTINGS, dropout=0.2), SETTINGS)
-    assert all(len(history.losses) == SETTINGS.steps for _, history in results)
-    for weights, _ in results:
-        assert_same_bits(weights, results[0][0])
-
-
 def test_processes_that_are_added_draw_dropout_masks_of_their_own(tmp_path):
     saved = stopped_in(tmp_path, 1, SETTINGS, dropout=0.2)()
     assert len(saved.state[1]["dropout_rngs"]) == 1
@@ -339,16 +325,6 @@ def test_error_whose_cause_no_process_finds_stays_as_it_is():
         return str(error)
 
     assert in_ranks(2, work) == ["step 3: x"] * 2
-
-
-def test_facts_that_differ_are_named_with_the_rank():
-    def work(communicator):
-        check_same(communicator, {"--steps": 7, "--seed": 4 if communicator.rank == 2 else 3})
-
-    errors = outcomes_in_ranks(3, work)
-    assert [type(error) for error in errors] == [Disagreement] * 3
-    assert {str(error) for error in errors} == {"--seed is 4 in rank 2, and 3 in rank 0"}
-    in_ranks(3, lambda communicator: check_same(communicator, {"--steps": 7}))
 
 
 @pytest.mark.parametrize(("error", "status"), [(Stopped("x", None), 130), (NotFiniteError(3, "x"), 1)])

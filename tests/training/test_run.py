@@ -11,7 +11,6 @@ from minitransformer.training import (
     Adam,
     AverageOfLast,
     CrossEntropyLoss,
-    ExponentialAverage,
     Measured,
     Strategy,
     TrainingSettings,
@@ -51,27 +50,6 @@ def test_run_says_when_it_is_done():
     assert (history.losses, history.norms, history.learning_rates) == ([1.5] * 2, [0.25] * 2, [0.01] * 2)
     assert history.accuracies == [0.5] * 2
     assert history.tokens > 0
-
-
-def test_state_holds_arrays_on_the_host_and_facts_for_json():
-    run = make_run(averaging=ExponentialAverage(0.9))
-    advance(run)
-    arrays, facts = run.state()
-    assert all(type(array) is np.ndarray for array in arrays.values())
-    assert arrays["adam.m"].any()
-    assert arrays["ema"].any()
-    assert (facts["step"], facts["ema_updates"]) == (1, 1)
-
-
-@pytest.mark.parametrize("make", [lambda: None, lambda: AverageOfLast(3, interval=1), lambda: ExponentialAverage(0.9)])
-def test_loaded_state_is_the_state_that_was_saved(make):
-    run, other = make_run(3, make(), threads=2), make_run(3, make(), threads=2)
-    advance(run)
-    other.load_state(*run.state())
-    (arrays, facts), (other_arrays, other_facts) = run.state(), other.state()
-    assert other_facts == facts
-    assert other_arrays.keys() == arrays.keys()
-    assert all(same(other_arrays[name], array) for name, array in arrays.items())
 
 
 @pytest.mark.parametrize("name", ["adam.m", "adam.v", "losses", "norms", "learning_rates", "accuracies"])
