@@ -159,16 +159,3 @@ def test_on_a_gpu_every_step_is_checked_where_that_is_asked_for():
         with pytest.raises(NotFiniteError) as caught:
             train(model, get_task("copy"), settings=settings, evaluate=spoil_weight_after(2, model))
     assert (caught.value.step, caught.value.layer) == (3, EXPAND)
-
-
-@pytest.mark.parametrize(
-    ("method", "change", "headline"),
-    [
-        ("forward", lambda result: (result[0] * np.nan, result[1]), "the loss is nan"),
-        ("backward", lambda dx: dx * np.nan, "the norm of the gradient is nan"),
-    ],
-)
-def test_the_headline_says_whether_the_loss_or_the_gradient_is_not_finite(method, change, headline, monkeypatch):
-    trainer = make_trainer()
-    spoil(monkeypatch, trainer, EXPAND, method, lambda result, layer: change(result))
-    assert str(refused_step(trainer)).splitlines()[0].startswith(f"step 1: {headline}")
