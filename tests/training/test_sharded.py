@@ -76,27 +76,6 @@ def test_the_shards_of_a_vector_are_whole_blocks_and_nearly_equal(length, size):
     assert max(blocks) - min(blocks) <= 1
 
 
-@pytest.mark.parametrize("size", [1, 3])
-@small_blocks
-def test_the_two_halves_of_a_sum_make_the_sum(size):
-    arrays = np.random.default_rng(0).standard_normal((size, 350)).astype(np.float32)
-    total = arrays[0].copy()
-    for array in arrays[1:]:
-        total += array
-
-    def halves(communicator):
-        own, array = communicator.shards(350)[communicator.rank], arrays[communicator.rank].copy()
-        communicator.reduce_scatter(array)
-        half = array[own].copy()
-        communicator.all_gather(array)
-        return same(half, total[own]), same(array, total), communicator.gather(half)
-
-    (*_, whole), *others = results = in_ranks(size, halves)
-    assert all(own and all_of_it for own, all_of_it, _ in results)
-    assert same(whole, total)
-    assert [gathered for *_, gathered in others] == [None] * (size - 1)
-
-
 @small_blocks
 @pytest.mark.parametrize(("size", "max_norm", "weight_decay"), [(2, math.inf, 0.1), (3, 0.5, 0.0)])
 def test_sharded_training_gives_the_bits_of_unsharded_training_and_of_one_process(size, max_norm, weight_decay):
@@ -155,24 +134,6 @@ def stopped(folder, communicator, sharded=True):
 
     with pytest.raises(Stopped):
         trained(communicator, sharded, checkpointer=checkpointer, evaluate=stop)
-
-
-@small_blocks
-@pytest.mark.parametrize(("stopped_sharded", "resumed_sharded"), [(True, False), (False, True)])
-def test_a_run_is_resumed_with_the_option_or_without(stopped_sharded, resumed_sharded, tmp_path):
-    (expected, _, _), *_ = in_ranks(2, partial(trained, sharded=False))
-    in_ranks(2, lambda communicator: stopped(tmp_path, communicator, stopped_sharded))
-    (path,) = saved_steps(tmp_path)
-
-    def resumed(communicator):
-        saved = read_run(path)
-        model, schedule = saved.model, partial(noam, d_model=12, warmup=4)
-        optimizer = make_optimizer(model, communicator, resumed_sharded)
-        more = {"resume": saved.state, "strategy": Strategy(communicator=communicator)}
-        train(model, get_task("copy"), optimizer, schedule, None, SETTINGS, **more)
-        return optimizer.weights
-
-    assert all(same(weights, expected) for weights in in_ranks(2, resumed))
 
 
 @small_blocks

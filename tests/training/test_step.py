@@ -30,9 +30,7 @@ from minitransformer.training import (
 from minitransformer.training.gradients import ChunkedGradients
 from minitransformer.training.parallel import threads
 from minitransformer.training.parallel.micro_batches import ByLength
-from minitransformer.training.parallel.processes import ProcessParallel
 from tests.helpers import device, host, ragged, randomize, relative_error, same
-from tests.ranks import in_ranks
 
 V = 29
 SIZES = {"vocab_size": V, "d_model": 12, "num_heads": 2, "d_ff": 20, "num_layers": 1, "max_len": 16, "dropout": 0.0}
@@ -205,24 +203,6 @@ def test_every_way_to_compute_a_batch_adds_the_gradient_of_the_plain_one(wrap, w
     for name, gradient in plain.items():
         if not name.endswith("kv.b"):  # half of it is rounding noise
             assert relative_error(gradients[name], gradient) < 1e-11, name
-
-
-@pytest.mark.host_only
-def test_processes_add_the_gradient_of_the_plain_one():
-    _, plain = gradients_by(PlainGradients, 0.3)
-    earlier = gradients_by(lambda model, loss_fn: lambda *arguments, **options: (0.0, 0.0))[1]
-
-    def shared(communicator):
-        def wrap(model, loss_fn):
-            model.zero_grad()  # what is added up must be of this batch alone
-            return ProcessParallel(PlainGradients(model, loss_fn), loss_fn, communicator, model.parameters())
-
-        return gradients_by(wrap, 0.3)[1]
-
-    for gradients in in_ranks(3, shared):
-        for name, gradient in plain.items():
-            if not name.endswith("kv.b"):
-                assert relative_error(gradients[name] + earlier[name], gradient) < 1e-11, name
 
 
 @pytest.mark.host_only
