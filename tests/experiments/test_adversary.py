@@ -29,7 +29,7 @@ def test_a_tap_adds_the_gradient_of_the_weights_to_that_of_queries_and_keys():
         np.testing.assert_allclose(dx, complex_step(loss, x), rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.parametrize(("keys", "features", "sharp"), [(9, 4, 1.0), (13, 8, 1.0), (13, 8, 3.0), (30, 5, 2.0)])
+@pytest.mark.parametrize(("keys", "features", "sharp"), [(9, 4, 1.0), (30, 5, 2.0)])
 def test_moved_weights_are_the_optimum_of_the_linear_program(keys, features, sharp):
     rng = np.random.default_rng(keys)
     for _ in range(5):
@@ -69,6 +69,7 @@ def small_model(seed=0):
     return data, randomize(Transformer(config, dtype=np.float64, seed=seed), scale=0.6)
 
 
+@pytest.mark.exhaustive
 def test_weights_of_all_heads_move_and_the_logits_stay():
     data, model = small_model()
     batch = data.batch(np.random.default_rng(0), 2, min_len=12)
@@ -82,6 +83,7 @@ def test_weights_of_all_heads_move_and_the_logits_stay():
     assert row["change"] < 1e-10 * row["size"]
 
 
+@pytest.mark.exhaustive
 def test_the_adversary_overlaps_less_and_the_model_and_its_kinds_stay_as_they_were(monkeypatch):
     monkeypatch.setattr(adversary, "STRENGTH", 100.0)
     monkeypatch.setattr(adversary, "FOOLED_PEAK", 0.02)
@@ -100,20 +102,3 @@ def test_the_adversary_overlaps_less_and_the_model_and_its_kinds_stay_as_they_we
     itself, apart = (adversary.compare(model, one, batch) for one in (model, other))
     assert (itself["same first"], itself["maps"], itself["distance"]) == (1.0, 0.0, 0.0)
     assert apart["maps"] > 0
-
-
-@pytest.mark.parametrize(("same", "verdict"), [(0.01, "which confirms"), (0.2, "which does not confirm")])
-def test_an_adversary_confirms_only_if_all_seeds_reach_the_target(same, verdict):
-    def row(seed, fall, same):
-        ranks = {"before": dict.fromkeys(adversary.SCORES, 0.7), "after": dict.fromkeys(adversary.SCORES, 0.7)}
-        ranks["after"]["attention"] -= fall
-        return {"seed": seed, "exact": 0.995, "same first": same, "another seed": 0.4, **ranks}
-
-    head = {"model": "model", "moved": 0.25, "seed": 0}
-    moves = [{"model": "model", "change": 1e-12, "size": 2.0}]
-    rows = {"adversaries": [row(0, 0.4, 0.0), row(1, 0.41, same)], "heads": [head], "moves": moves}
-    first, _, attention, gradient, more, _ = adversary.findings(rows)
-    assert verdict in first
-    assert "falls" in attention
-    assert "does not measurably change" in gradient
-    assert "falls more" in more

@@ -11,6 +11,7 @@ from minitransformer.models import GPT, gpt_config
 OPTIONS = argparse.Namespace(quick=False, seed=0)
 
 
+@pytest.mark.exhaustive
 def test_tiled_attention_costs_nothing_and_every_kind_is_in_both_tables(small):
     rows = attention.rows(OPTIONS)
     text = {row["kind"]: row for row in rows["text"]}
@@ -25,6 +26,7 @@ def test_tiled_attention_costs_nothing_and_every_kind_is_in_both_tables(small):
     assert [row["kind"] for row in rows["recall"]] == list(attention.RECALL_KINDS)
 
 
+@pytest.mark.exhaustive
 def test_without_the_plays_there_is_still_the_table_of_recall(small, capsys, monkeypatch):
     monkeypatch.setattr(attention, "TEXT", {})
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)

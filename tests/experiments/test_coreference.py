@@ -83,21 +83,3 @@ def test_answers_are_read_at_it_and_change_with_the_rows():
     read = [VOCABULARY[row[sentence.it]] for row, sentence in zip(said, drawn, strict=True)]
     assert shares["right"] == np.mean([word == s.words[s.antecedent] for word, s in zip(read, drawn, strict=True)])
     assert shares["other"] == np.mean([word == s.words[s.other] for word, s in zip(read, drawn, strict=True)])
-
-
-@pytest.mark.parametrize(("alone", "verdict"), [([0.2, 0.9], "needs it"), ([1.0, 0.9], "does not measurably need it")])
-def test_findings_say_whether_the_answer_needs_the_head_that_looks_at_the_antecedent(alone, verdict):
-    looks = [[0.9, 0.1], [0.05, 0.1], [1.0, 0.5]]
-    turned = {"best head": {"right": 0.1, "other": 0.8}, "its layer": {"right": 0.0, "other": 0.9}}
-    whole = {"right": 1.0, "other": 0.0}
-    row = {"whole": whole, "looks": looks, "best": 0, "alone": alone, "turned": turned}
-    lines = coreference.findings({"models": [row, row]})
-    assert "In 2 of 2 seeds a head" in lines[0]
-    assert f"the answer {verdict}" in lines[1]
-    assert "0.80" in lines[2]
-
-
-def test_findings_without_a_head_that_looks_at_the_antecedent_say_that():
-    row = {"whole": {"right": 1.0, "other": 0.0}, "looks": [[0.3], [0.2], [0.6]], "best": 0}
-    (line,) = coreference.findings({"models": [row, row]})
-    assert "In 0 of 2 seeds a head" in line

@@ -14,8 +14,9 @@ from minitransformer.experiments import EXPERIMENTS, alignment, device, gradient
 from minitransformer.experiments.measuring import equal_terms
 from minitransformer.experiments.measuring.steps import torch_is_installed
 from minitransformer.experiments.tables import Table, as_markdown, as_text, pivot
-from tests.cli.run import assert_refused, run
+from tests.cli.run import run
 from tests.drawing import faults, unclear_lines
+from tests.numbers import records, write_tables
 
 OPTIONS = {
     "speed": ["tiny", "--dropout", 0.1, "--seconds", 0.01],
@@ -27,12 +28,17 @@ OPTIONS = {
     "recurrent": ["--seconds", 0.01],
     "speedrun": ["--seconds", 0.05],
 }
-each_experiment = pytest.mark.parametrize("name", EXPERIMENTS)
+QUICK = ("coreference", "recurrent", "sharpness")
 LONG = {  # those that take longest; what they measure has tests of its own in this folder
-    *("adversary", "attention-kinds", "communication", "experts", "faithfulness", "grokking", "heads", "induction"),
-    *("lengths", "one-vector", "recall", "scaling-law", "since-2017", "speed", "speedrun", "step-growth", "table1"),
-    *("table3", "table4", "translation"),
+    *("adversary", "attention-kinds", "communication", "experts", "faithfulness", "grokking", "induction", "lengths"),
+    *("scaling-law", "since-2017", "speed", "speedrun", "step-growth"),
 }
+each_experiment = pytest.mark.parametrize("name", EXPERIMENTS)
+
+
+def tier(name):
+    """The marks of the smallest tier that runs this experiment."""
+    return () if name in QUICK else pytest.mark.weekly if name in LONG else pytest.mark.exhaustive
 
 
 @pytest.fixture
@@ -64,9 +70,7 @@ def test_an_experiment_has_the_one_shape(name):
     assert 0 < experiment.SECONDS[True] <= experiment.SECONDS[False] <= 1800
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.exhaustive) if name in LONG else name for name in EXPERIMENTS]
-)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=tier(name)) for name in EXPERIMENTS])
 def test_an_experiment_prints_saves_and_draws_what_it_measured(name, small, drawn, capsys, tmp_path):
     if name == "curves":
         pytest.importorskip("torch")
@@ -92,8 +96,11 @@ def test_an_experiment_prints_saves_and_draws_what_it_measured(name, small, draw
     assert bool(drawn) == (name not in figureless)
 
 
-def test_an_unknown_experiment_is_refused(capsys):
-    assert_refused(run(capsys, "experiment", "table2"), "invalid choice: 'table2'")
+@pytest.mark.parametrize("name", records())
+def test_findings_of_recorded_rows_are_those_that_were_recorded(name):
+    record = write_tables().read(name)
+    if "findings" in record:
+        assert running.find(record["experiment"]).findings(record["rows"]) == record["findings"]
 
 
 @pytest.mark.parametrize(
@@ -116,12 +123,6 @@ def test_an_unknown_experiment_is_refused(capsys):
 def test_an_experiment_refuses_what_it_cannot_use(arguments, message, capsys):
     outcome = run(capsys, "experiment", *arguments)
     assert (outcome.status, message in outcome.err) == (2, True), outcome.err
-
-
-def test_bench_is_the_short_name_of_the_speed_table(small, capsys, tmp_path):
-    words = ("tiny", "--dropout", 0.1, "--seconds", 0.01, "--runs", tmp_path)
-    assert run(capsys, "bench", *words).status == 0
-    assert (tmp_path / "experiments" / "speed.json").exists()
 
 
 @pytest.mark.parametrize(("passed", "expected"), [(True, 0), (False, 1)])

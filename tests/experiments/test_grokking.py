@@ -51,39 +51,6 @@ def test_removing_frequencies_leaves_the_mean_the_other_waves_and_the_other_toke
     np.testing.assert_allclose(grokking.without(both, []), both, atol=1e-12)
 
 
-def row(seed, test=1000, **changes):
-    losses = {
-        "whole": 0.01,
-        "only": 0.02 + 0.001 * seed,
-        "without": 9.0 + seed,
-        "control": 0.03,
-        "naive": [0.5, 0.9, 0.4],
-    }
-    shares = {"before": [1 / 29] * 29, "after": [0.15] * 5 + [0.25 / 24] * 24}
-    return {
-        "seed": seed,
-        "train reached": 200,
-        "test reached": test and test + 20 * seed,
-        **losses,
-        **shares,
-        **changes,
-    }
-
-
-def test_a_finding_is_decided_only_if_its_interval_excludes_chance():
-    lines = grokking.findings({"seeds": [row(0), row(1), row(2)]})
-    assert lines[0] == "The test reaches 99 % in 3 of 3 seeds."
-    assert lines[1] == "That takes 5.1 ± 0.2 times the steps of training: later than training, as Power et al. found."
-    assert "0.75 against 0.17" in lines[2]
-    assert "10.00 against 0.03 (9.97 ± 2.48: more)" in lines[3]
-    assert lines[5].startswith("If ordered pairs are drawn, 50% of the test")
-    mixed = grokking.findings({"seeds": [row(0, None), row(1, 100), row(2, 900, without=0.0)]})
-    assert mixed[0] == "The test reaches 99 % in 2 of 3 seeds."
-    assert mixed[1].endswith("which decides nothing.")
-    assert mixed[3].endswith(": undecided).")
-    assert all("one seed" in line for line in grokking.findings({"seeds": [row(0)]})[1:5])
-
-
 def test_a_side_is_reached_at_the_first_test_that_is_good_enough():
     measured = {"steps": [50, 100, 150], "train": [0.5, 0.99, 0.9], "test": [0.1, 0.2, 0.3]}
     assert grokking.reached(measured, "train") == 100

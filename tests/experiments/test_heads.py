@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from minitransformer.experiments import heads
-from tests.cli.run import run
 from tests.helpers import random_host_array
 
 TOKENS = ["Als", " der", " Mann", " kam", ",", " sah", " er", " sein", " H", "aus", ".", "<eos>"]
@@ -42,9 +41,3 @@ def test_the_number_of_a_head_is_the_mean_of_weighted_values_over_the_queries_th
         sums = [sum(weights[head, i, j] * values[i, j] for j in range(5)) for i in (0, 2, 3)]
         assert found[head] == pytest.approx(sum(sums) / 3)
     assert np.isnan(heads.measure(weights, np.full((5, 5), np.nan))).all()
-
-
-def test_a_folder_without_a_finished_run_is_refused_with_its_name(capsys, tmp_path):
-    status, _, err = run(capsys, "experiment", "heads", "--run", tmp_path / "none", "--runs", tmp_path)
-    assert status == 2
-    assert f"there is no model {tmp_path / 'none'}; train one, as with `minitransformer train translation`" in err

@@ -91,22 +91,3 @@ def test_two_heads_set_by_hand_continue_every_row_and_neither_can_do_so_alone():
     for head in heads(model):
         with intervene(model, head):
             assert induction.loss_and_accuracy(model, rows, again)[1] < 0.2
-
-
-def test_the_head_that_is_missed_most_is_the_one_with_the_largest_loss():
-    without = {"own": 3.0, "previous": 1.0, "induction": 2.0, "other, layer 1": 0.5, "other, layer 2": 0.6}
-    side = {f"{role}, {part}": [1.0, 0.5] for role in ("own", "previous") for part in induction.PARTS}
-    row = {
-        "side": side,
-        "loss": 0.1,
-        "control": [2.8],
-        "accuracy": 0.9,
-        "without": without,
-        "induction without": without,
-    }
-    others = [{**row, "without": {**without, "previous": 9.0}}, {**row, "without": {**without, "induction": 9.0}}]
-    hand = [{"distinct": True, "measured": [0.0, 1.0]}, {"distinct": False, "measured": [1.0, 0.8]}]
-    lines = induction.findings({"seeds": [row, row, *others], "by hand": hand})
-    assert "Missed most is the own head in 2, the previous head in 1, the induction head in 1 seeds." in lines
-    assert lines[0] == "Loss of two layers against one: 0.10 against 2.80 (-2.70 ± 0.00: less)."
-    assert lines[-1].startswith("Set by hand, two heads are right in 1.000 of the tokens if none stands twice")

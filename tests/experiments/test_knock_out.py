@@ -7,8 +7,8 @@ from minitransformer.data import get_task
 from minitransformer.evaluation import decode_and_score, mean_loss
 from minitransformer.experiments import knock_out
 from minitransformer.experiments.measuring.ranks import ranks, spearman
-from minitransformer.inspection import Change, heads, intervene
-from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
+from minitransformer.inspection import heads, intervene
+from minitransformer.models import Transformer, TransformerConfig
 from tests.helpers import randomize
 
 
@@ -83,42 +83,3 @@ def test_a_pair_costs_more_than_its_heads_where_one_stands_in_for_the_other():
     found = knock_out.compare_pairs(whole, [{"right": right} for right in tokens], joint, ["a", "b", "c"])
     assert found["hidden"] == pytest.approx(1 / 3)
     assert found["largest"] == {"heads": ["a", "c"], "alone": 0.0, "extra": 0.75}
-
-
-def test_heads_have_names_that_a_reader_can_find():
-    assert knock_out.name(heads(model_and_batch()[0])[-1]) == "decoder 1 cross 2"
-    gpt = GPT(gpt_config(9, d_model=8, num_heads=2, d_ff=12, num_layers=2, max_len=8))
-    assert [knock_out.name(change) for change in heads(gpt)][2] == "2 self 1"
-    assert isinstance(heads(gpt)[0], Change)
-
-
-def row(seed, right, gradient):
-    """A row of a model whose first head costs much, and whose maps say the contrary of the gradient."""
-    cost = {"loss": [2.0, 0.1, 0.2, 0.0], "right": right, "removed": 2, "exact": [0.0] * 4}
-    pairs = {"pairs": {"hidden": 0.0, "largest": {"heads": ["a", "b"], "alone": 0.25, "extra": 0.5}}}
-    about = {"task": "text", "seed": seed, "heads": list("abcd"), "whole": {"loss": 0.1, "right": 1.0, "exact": 1.0}}
-    weight = [-one for one in gradient]
-    return {
-        **about,
-        "zero": {**cost, **pairs},
-        "mean": {**cost, **pairs},
-        "gradient": gradient,
-        "weight": weight,
-        "net": weight,
-    }
-
-
-@pytest.mark.parametrize(
-    ("right", "gradient", "words"),
-    [
-        ([0.2, 1.0, 1.0, 1.0], [5.0, 2.0, 3.0, 1.0], ("3.0 ± 0.0 of 4 heads can go alone, most", "ranks heads better")),
-        ([0.2, 0.9, 0.9, 1.0], [1.0, 3.0, 2.0, 4.0], ("1.0 ± 0.0 of 4 heads can go alone, not", "ranks heads worse")),
-    ],
-)
-def test_findings_decide_only_where_the_interval_does(right, gradient, words):
-    *lines, last = knock_out.findings({"models": [row(seed, right, gradient) for seed in range(3)]})
-    assert words[0] in lines[0]
-    assert words[1] in last
-    assert "a and b cost 0.25 of the tokens one by one, and 0.75 together" in lines[0]
-    mixed = [row(0, right, gradient), row(1, right, gradient[::-1])]
-    assert "not measurably better" in knock_out.findings({"models": mixed})[-1]

@@ -44,6 +44,7 @@ def test_an_interrupted_experiment_measures_no_row_twice(tmp_path):
     assert rows == [{"name": name, "score": seed / 3} for name, seed in todo]
 
 
+@pytest.mark.exhaustive
 def test_training_takes_the_steps_that_it_is_given_and_lowers_the_loss(monkeypatch):
     small_library(monkeypatch)
     task, model = parsing.ParsingTask(), table4.make(table4.LSTM, 0)
@@ -61,34 +62,6 @@ def test_models_of_table_4_have_nearly_as_many_parameters(name):
     assert 0.9 * table4.PARAMETERS < table4.make(name, None).num_parameters() <= table4.PARAMETERS
 
 
-def variations(**losses):
-    """Rows with these losses by seed, and a row of the same exact match everywhere."""
-    named = {name.replace("_", " "): values for name, values in losses.items()}
-    return {
-        "variations": [
-            {"variation": name, "seed": seed, "loss": loss, "exact": 0.5, "parameters": 9, "examples": 9}
-            for name, values in named.items()
-            for seed, loss in enumerate(values)
-        ]
-    }
-
-
-def test_a_row_is_decided_only_if_its_interval_excludes_0():
-    rows = variations(
-        base=[1.0, 2.0, 3.0],
-        **{"1 head": [1.5, 2.5, 3.51], "dropout 0": [0.5, 1.5, 2.49], "8 heads": [1.5, 1.5, 3.0]},
-        learned_positions=[1.5, 2.5, 3.51],
-    )
-    verdicts = table3.compared(rows)
-    assert {name: loss for name, (loss, _) in verdicts.items()} == {
-        "1 head": "same direction",  # worse here and in the paper
-        "dropout 0": "other direction",
-        "8 heads": "undecided",
-        "learned positions": "the paper has none",
-    }
-    assert {exact for _, exact in verdicts.values()} == {"undecided"}
-
-
 def test_every_variation_is_a_model_and_changes_one_thing():
     for name, variation in table3.VARIATIONS.items():
         changes = {**variation.changes}
@@ -97,17 +70,3 @@ def test_every_variation_is_a_model_and_changes_one_thing():
         assert len(changes) == (0 if name.endswith("base") else 1)
         changes.pop("smoothing", None)
         table3.TransformerConfig(9, **{**table3.BASE, **changes})
-
-
-def test_the_transformer_is_compared_with_the_lstm_by_seed():
-    models = [
-        {"model": model, "data": "4", "time": 16, "dropout": 0.0, "seed": seed, "exact": exact, "f1": exact}
-        for model, scores in ((table4.LSTM, (0.5, 0.7, 0.9)), (table4.TRANSFORMER, (0.6, 0.79, 1.0)))
-        for seed, exact in enumerate(scores)
-    ]
-    (cell,) = table4.differences({"models": models})
-    assert cell["mean"] == pytest.approx(0.29 / 3)
-    assert cell["half"] < cell["mean"]
-    first, best = table4.findings({"models": models})
-    assert first.startswith("data 4, time 16: the Transformer is ahead by 0.097 ± ")
-    assert best == "The best exact match is 1.000: Transformer, time 16."

@@ -60,6 +60,7 @@ def runs_of(law, seeds=3):
     ]
 
 
+@pytest.mark.exhaustive
 def test_the_fit_that_predicts_the_largest_budget_from_the_others_makes_the_prediction(small):
     flat = Law(E=2.0, A=30.0, B=200.0, a=0.35, b=0.42)  # with so high a floor the loss is no power of C
     row = scaling_law.predict(runs_of(flat), 1e12)
@@ -68,6 +69,7 @@ def test_the_fit_that_predicts_the_largest_budget_from_the_others_makes_the_pred
     assert row["interval"][0] < row["loss"] < row["interval"][1]
 
 
+@pytest.mark.exhaustive
 def test_a_prediction_is_written_first_and_tested_when_it_is_asked_for_again(small, tmp_path, monkeypatch):
     law = Law(E=1.1, A=30.0, B=200.0, a=0.35, b=0.42)
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from minitransformer.experiments import since_2017
-from minitransformer.experiments.measuring.paired import judged
 from minitransformer.experiments.since_2017 import BASE, BLOCK, CHANGES, LENGTH, LONG, MODERN, WINDOWED
 from minitransformer.models import GPT
 
@@ -23,6 +22,7 @@ def test_a_row_without_one_change_differs_from_modern_in_that_one():
             assert len(changes) == (name != "Muon" and not name.startswith(BASE)), name
 
 
+@pytest.mark.exhaustive
 def test_long_windows_have_the_same_text_at_each_place(small):
     ids, targets = since_2017.windows(LONG)
     assert ids.shape == targets.shape == (3, LONG)
@@ -30,6 +30,7 @@ def test_long_windows_have_the_same_text_at_each_place(small):
     np.testing.assert_array_equal(ids[:, 1:], targets[:, :-1])
 
 
+@pytest.mark.exhaustive
 def test_the_loss_by_place_is_the_mean_of_the_negative_logarithms(small):
     model = GPT(since_2017.config_of("ALiBi", 3, 99), seed=1)
     ids, targets = since_2017.windows(LONG)
@@ -43,6 +44,7 @@ def test_the_loss_by_place_is_the_mean_of_the_negative_logarithms(small):
     assert np.ptp(losses) > 1e-3
 
 
+@pytest.mark.exhaustive
 def test_a_window_changes_nothing_within_the_length_of_training(small):
     places = since_2017.train("RoPE", 0.002, 1, 0, 3)["places"]
     assert set(places) == {"RoPE", *WINDOWED}
@@ -50,19 +52,3 @@ def test_a_window_changes_nothing_within_the_length_of_training(small):
         same = np.isclose(losses, places["RoPE"], atol=2e-5)
         assert same[: (LENGTH - 4) // BLOCK].all()
         assert same.all() == (name == "RoPE")
-
-
-def run(row, seed, loss, **more):
-    return {"row": row, "rate": 0.004, "seed": seed, "loss": loss, **more}
-
-
-def test_differences_are_paired_by_seed_and_need_an_interval_without_zero():
-    losses = {BASE: (2.0, 2.5, 2.2), "RoPE": (1.8, 2.3, 2.01), "pre-norm": (2.4, 2.1, 2.2), "modern": (2.1, 2.6, 2.3)}
-    runs = [run(name, seed, loss) for name, each in losses.items() for seed, loss in enumerate(each)]
-    found = since_2017.differences(runs, runs, BASE)
-    assert found["RoPE"] == pytest.approx((-0.59 / 3, 4.303 * np.std([0.2, 0.2, 0.19], ddof=1) / 3**0.5))
-    assert [judged(*found[name]) for name in ("RoPE", "pre-norm", "modern")] == [
-        "better",
-        "undecided",
-        "worse",
-    ]

@@ -3,7 +3,6 @@
 import pytest
 
 from minitransformer.experiments import speculative
-from tests.cli.run import run
 
 
 def rows_of(speed, a=0.5, guess=0.1, cost=0.25):
@@ -26,20 +25,3 @@ def test_the_speed_is_predicted_from_the_tokens_of_a_pass_and_their_cost():
         assert row["predicted"] == pytest.approx(tokens / (1 + 0.25 * gamma + 0.1 * gamma))
         assert row["free"] == pytest.approx(tokens / (1 + 0.1 * gamma))
         assert (row["accepted"], row["tokens"]) == (0.5, 1.5)
-
-
-@pytest.mark.parametrize(("speed", "verdict"), [(1.7, "reached"), (1.3, "not reached"), (1.5, "undecided")])
-def test_the_goal_is_judged_where_the_formula_is_best_by_the_interval_of_the_texts(speed, verdict):
-    accepted, best, *_ = speculative.findings(rows_of(speed, a=0.8))
-    assert accepted == "Where sum min(p, q) is 0.80, 0.50 of the guesses are accepted."
-    assert best.startswith("By the formula, gamma 3 is best, 1.44 times as fast")
-    assert best.endswith(f"measured is {speed:.2f} ± 0.01 (1.5: {verdict}).")
-
-
-def test_models_with_different_tokenizers_are_refused(small, monkeypatch, capsys, tmp_path):
-    kept = speculative.open_model
-    monkeypatch.setattr(speculative, "open_model", lambda run, task: (kept(run, task)[0], None))
-    outcome = run(capsys, "experiment", "speculative", "--runs", tmp_path)
-    message = "runs/shakespeare-large and runs/shakespeare-small must be language models with the same tokenizer"
-    assert outcome.status == 2
-    assert message in outcome.err

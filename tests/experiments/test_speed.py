@@ -47,6 +47,7 @@ def test_calls_take_turns_whose_first_calls_are_not_counted(monkeypatch):
     assert medians({}, 1.0) == {"a": 2.0}
 
 
+@pytest.mark.exhaustive
 def test_the_timed_step_learns():
     step = numpy_step(SIZES["tiny"], 0.0)
     losses = [step() for _ in range(30)]
@@ -89,6 +90,7 @@ def test_a_step_of_ones_own_is_timed_beside_ours(capsys, tmp_path, monkeypatch):
     (row,) = json.loads(out.splitlines()[-1])["rows"]["steps"]
     assert 0 < row["mine.py_ratio"] < 1 < row["times_products"]
     assert " mine.py " in out
+    assert (tmp_path / "experiments" / "speed.json").exists(), "bench is the short name of this experiment"
 
 
 def test_a_file_without_a_step_is_refused_before_anything_is_measured(capsys, tmp_path):
@@ -98,6 +100,7 @@ def test_a_file_without_a_step_is_refused_before_anything_is_measured(capsys, tm
     assert "step(size, dropout, threads)" in outcome.err
 
 
+@pytest.mark.exhaustive
 def test_adam_alone_is_one_row_without_a_figure(capsys, tmp_path, monkeypatch):
     small = partial(speed.adam_steps, count=1000)
     monkeypatch.setattr(speed, "adam_steps", small)
@@ -110,7 +113,7 @@ def test_adam_alone_is_one_row_without_a_figure(capsys, tmp_path, monkeypatch):
     assert list(tmp_path.rglob("*.png")) == []
 
 
-@pytest.mark.exhaustive
+@pytest.mark.weekly
 def test_peak_memory_is_that_of_the_step_alone():
     """At least the weights, their gradients and Adam's two moments, and not what the calling process holds."""
     size = SIZES["small"]
@@ -137,13 +140,14 @@ def test_the_kinds_that_are_timed_compute_the_same_gradients():
             np.testing.assert_allclose(a, b, atol=2e-5)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.weekly
 def test_peak_memory_of_attention_is_that_of_the_weights_in_full_and_much_less_in_tiles():
     weights = 4 * attention.HEADS * 1024**2
     assert weights < attention.peak_memory("full", 1024, 1) < 8 * weights
     assert attention.peak_memory("tiled", 1024, 1) < weights
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("batch", [1, 3])
 def test_both_sides_of_the_decoding_benchmark_decode_the_same_tokens(batch, monkeypatch):
     pytest.importorskip("torch")
@@ -151,15 +155,6 @@ def test_both_sides_of_the_decoding_benchmark_decode_the_same_tokens(batch, monk
     ours, theirs = decoding.numpy_decoding("tiny", batch)(), decoding.pytorch_decoding("tiny", batch, 1)()
     assert ours.shape == (batch, 9)
     np.testing.assert_array_equal(ours, theirs)
-
-
-def test_the_cost_of_each_token_is_measured(monkeypatch):
-    monkeypatch.setattr(decoding, "LONG", 32)
-    monkeypatch.setattr(decoding, "RECOMPUTED", (16, 32))
-    seconds, recomputed = decoding.cost_per_token("tiny", 2, repeats=1)
-    assert seconds.shape == (32,)
-    assert (seconds > 0).all()
-    assert list(recomputed) == [16, 32]
 
 
 def test_curves_without_pytorch_say_what_is_missing(capsys, monkeypatch):

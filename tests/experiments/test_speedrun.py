@@ -46,39 +46,7 @@ def test_a_row_has_all_earlier_changes_that_were_kept_and_its_own(changes):
     assert speedrun.setup("last") == ({**speedrun.START, "peak": 0.5, "batch": 16}, "won")
 
 
-def rows_of(**bits):
-    """A row for each name (and seed), with these bits by seed; each is compared with the one before."""
-    shared, names = {"seconds": 40.0, "steps": 100, "parameters": 7, "moving": 0.1}, ["", *bits]
-    return {
-        "rows": [
-            {**shared, "row": name, "base": base, "kept": "no", "seed": seed, "bits": score}
-            for base, (name, scores) in zip(names, bits.items(), strict=False)
-            for seed, score in reversed(list(enumerate(scores)))
-        ]
-    }
-
-
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [([-0.2, -0.21, -0.19], "-0.200 ± 0.025: better"), ([0.2, 0.21, 0.19], "0.200 ± 0.025: worse"),
-     ([-0.2, 0.3, 0.1], "0.067 ± 0.625: undecided"), ([-0.5], "-0.500 in one seed: undecided")],
-)  # fmt: skip
-def test_a_change_is_paired_by_seed_and_decided_only_if_its_interval_excludes_0(changes, expected):
-    before = [5.0, 3.0, 4.0][: len(changes)]
-    rows = rows_of(base=before, row=[a + b for a, b in zip(before, changes, strict=True)])
-    assert speedrun.change(rows, "row") == expected
-    assert speedrun.change(rows, "base") == ""
-    rows["rows"] = [row for row in rows["rows"] if row["row"] == "row"]
-    assert speedrun.change(rows, "row") == "", "its base was not measured"
-
-
-def test_the_findings_say_whether_the_target_was_reached():
-    assert speedrun.findings(rows_of(first=(2.5, 2.52), won=(1.9, 1.92))) == [
-        "first: 2.510 bits after 40 s; 2.0 not reached.",
-        "won: 1.910 bits after 40 s; 2.0 reached; -0.600 ± 0.000: better.",
-    ]
-
-
+@pytest.mark.exhaustive
 def test_muon_is_compared_with_adam_for_as_many_steps_and_for_as_long(task):
     how = {**speedrun.START, **SMALL, "muon": 3.0}
     muon, steps, seconds = speedrun.compare(how, 0, 40)["rows"]

@@ -3,11 +3,14 @@
 import argparse
 import dataclasses
 
+import pytest
+
 from minitransformer.experiments import translation
 from minitransformer.recipes import get_recipe
 from tests.cli.run import run
 
 
+@pytest.mark.exhaustive
 def test_all_models_are_scored_on_the_same_sentences(small):
     rows = translation.rows(argparse.Namespace(quick=True, seed=0))["models"]
     assert [row["model"] for row in rows] == ["lstm", "lstm-attention", "transformer"]
@@ -17,6 +20,7 @@ def test_all_models_are_scored_on_the_same_sentences(small):
         assert row["sentences"] == sum(group["sentences"] for group in row["by_length"]) == 3
 
 
+@pytest.mark.exhaustive
 def test_no_model_has_more_parameters_than_the_transformer_and_all_nearly_as_many(small):
     recipe = get_recipe("translation")
     data = recipe.data(recipe.defaults)

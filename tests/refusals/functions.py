@@ -39,7 +39,6 @@ from tests.refusals.given import SIZES
 NAN = float("nan")
 CONFIG = TransformerConfig(11, **SIZES)
 IDS = np.ones((2, 3), dtype=np.int64)
-RAGGED = np.array([[1, 1, 1], [1, 0, 0]])
 
 
 def numbers(*shape, dtype=np.float32):

@@ -3,10 +3,11 @@
 python -m tests.refusals.page
 """
 
+import tempfile
 from pathlib import Path
 
 from tests.refusals.cases import all_cases
-from tests.refusals.trying import try_all
+from tests.refusals.trying import Trier
 
 PAGE = Path(__file__).parents[2] / "docs" / "error-messages.md"
 HEAD = """\
@@ -26,7 +27,9 @@ that come from Python or another library.
 
 def make_page():
     """The text of the page."""
-    rows = [(case.where, case.wrong, message) for case, message in try_all(all_cases())]
+    with tempfile.TemporaryDirectory() as root:
+        trier = Trier(root)
+        rows = [(case.where, case.wrong, trier.try_case(case).message.strip()) for case in all_cases()]
     table = "\n".join(f"| {where} | {wrong} | `{escaped(message)}` |" for where, wrong, message in rows)
     return f"{HEAD}\n{len(rows)} messages:\n\n| where | bad input | message |\n| --- | --- | --- |\n{table}\n"
 

@@ -1,27 +1,28 @@
 """Each bad input gets a one-line message, status 2 or the right exception, and leaves no half-written files."""
 
-import functools
-
 import pytest
 
 from minitransformer.cli import main
 from tests.refusals.cases import all_cases
 from tests.refusals.page import PAGE, make_page
-from tests.refusals.trying import is_one_line, try_case
+from tests.refusals.trying import Trier, is_one_line
 
 CASES = all_cases()
-ON_THE_COMMAND_LINE = [case for case in CASES if not case.call]
-IN_THE_LIBRARY = [case for case in CASES if case.call]
-FULL = [case for case in ON_THE_COMMAND_LINE if case.late]
+
+
+@pytest.fixture(scope="module")
+def trier(tmp_path_factory):
+    """Tries the cases one after another."""
+    return Trier(tmp_path_factory.mktemp("refusals"))
 
 
 def by_name(cases):
     return pytest.mark.parametrize("case", cases, ids=lambda case: case.name)
 
 
-@by_name(ON_THE_COMMAND_LINE)
-def test_command_line_gets_one_line_and_status_2_and_nothing_is_written(case, tmp_path):
-    outcome = try_case(case, tmp_path)
+@by_name([case for case in CASES if not case.call])
+def test_command_line_gets_one_line_and_status_2_and_nothing_is_written(case, trier):
+    outcome = trier.try_case(case)
     assert outcome.status == 2, outcome
     assert is_one_line(outcome.message)
     assert "Traceback" not in outcome.message
@@ -32,18 +33,13 @@ def test_command_line_gets_one_line_and_status_2_and_nothing_is_written(case, tm
     assert case.late or outcome.written == {}, "not even a folder"
 
 
-@by_name(IN_THE_LIBRARY)
-def test_library_raises_the_right_exception_with_a_one_line_message(case, tmp_path):
-    outcome = try_case(case, tmp_path)
+@by_name([case for case in CASES if case.call])
+def test_library_raises_the_right_exception_with_a_one_line_message(case, trier):
+    outcome = trier.try_case(case)
     assert type(outcome.error) is case.raises, outcome
     assert outcome.message
     assert "\n" not in outcome.message
     assert outcome.written == {}
-
-
-def test_names_of_the_cases_are_unique():
-    names = [case.name for case in CASES]
-    assert len(set(names)) == len(names) >= 60
 
 
 def test_debug_shows_the_traceback(tmp_path, monkeypatch):
@@ -54,9 +50,4 @@ def test_debug_shows_the_traceback(tmp_path, monkeypatch):
 
 @pytest.mark.exhaustive
 def test_page_is_up_to_date():
-    assert page() == PAGE.read_text("utf-8"), "write it again: python -m tests.refusals.page"
-
-
-@functools.cache
-def page():
-    return make_page()
+    assert make_page() == PAGE.read_text("utf-8"), "write it again: python -m tests.refusals.page"

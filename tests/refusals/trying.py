@@ -33,15 +33,30 @@ class Outcome(NamedTuple):
     status: int | None  # of the command line
     error: Exception | None  # of the library
     out: str
-    message: str
+    message: str  # without what differs from machine to machine
     written: dict  # {name: bytes, or None for a folder} of everything that is new or changed
     untouched: bool  # whether nothing is new, changed or gone
 
 
+class Trier:
+    """Tries cases in a folder with the files of given.py. A case that changes it leaves a new one to the next."""
+
+    def __init__(self, root):
+        self.root, self.folder = Path(root), None
+
+    def try_case(self, case):
+        """The result of a case -> Outcome."""
+        if self.folder is None:
+            self.folder = Path(tempfile.mkdtemp(dir=self.root))
+            give(self.folder)
+        outcome = try_case(case, self.folder)
+        if case.patch or not outcome.untouched:
+            self.folder = None
+        return outcome
+
+
 def try_case(case, folder):
-    """Run it in `folder`, which gets the files of given.py if it is empty."""
-    if not any(folder.iterdir()):
-        give(folder)
+    """Run it in `folder` -> Outcome."""
     before = tree(folder)
     out, status, error = "", None, None
     with contextlib.ExitStack() as undo, pytest.MonkeyPatch.context() as patch:
@@ -63,7 +78,7 @@ def try_case(case, folder):
             status, out, message = run(case.arguments)
     now = tree(folder)
     written = {name: now[name] for name in now if before.get(name, 0) != now[name]}
-    return Outcome(status, error, out, message, written, now == before)
+    return Outcome(status, error, out, normalized(message, str(folder)), written, now == before)
 
 
 def run(arguments):
@@ -87,22 +102,9 @@ def tree(folder):
     return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else None for p in Path(folder).rglob("*")}
 
 
-def try_all(cases):
-    """(case, message) for each case. What leaves its temporary folder as it was leaves it to the next case."""
-    with contextlib.ExitStack() as folders:
-        name = None
-        for case in cases:
-            name = name or folders.enter_context(tempfile.TemporaryDirectory())
-            outcome = try_case(case, Path(name))
-            yield case, normalized(outcome.message, name)
-            if case.patch or not outcome.untouched:
-                folders.close()
-                name = None
-
-
 def normalized(text, folder):
     """The part of a message that is the same on every machine: no path of the folder, no words of other libraries."""
-    text = text.strip().replace(f"{folder}{os.sep}", "").replace(folder, "FOLDER")
+    text = text.replace(f"{folder}{os.sep}", "").replace(folder, "FOLDER")
     for pattern in MESSAGES_OF_OTHERS:
         text = re.sub(pattern, lambda found: f"{found[1]}...{''.join(found.groups()[1:])}", text)
     return text
