@@ -1,14 +1,16 @@
 """Makes the commands quick: a test of what a command says and saves does not wait for the drawing of its figures.
 
-And what several commands read: lines that somebody types.
+And what several commands read: lines that somebody types, and runs that are made once, of which a test gets a copy.
 """
 
 import io
+import shutil
 import sys
 
 import pytest
 
 from minitransformer.course import own_folder
+from tests.cli.run import COPY, train_once
 from tests.drawing import leave_undrawn
 
 
@@ -62,3 +64,23 @@ def typed(monkeypatch):
             monkeypatch.setattr(stream, "isatty", lambda: terminal, raising=False)
 
     return give
+
+
+@pytest.fixture(scope="session")
+def originals(tmp_path_factory):
+    """A folder of runs of COPY: stopped after step 3, then resumed to its end; whole, also with 9 steps; damageable."""
+    root = tmp_path_factory.mktemp("originals")
+    assert train_once(root, *COPY, "--runs", "stopped", stop=3) == 130
+    shutil.copytree(root / "stopped", root / "finished")
+    assert train_once(root, "--resume", "finished/copy") == 0
+    assert train_once(root, *COPY, "--runs", "whole") == 0
+    assert train_once(root, *COPY, "--steps", 9, "--runs", "longer") == 0
+    kept = ("--checkpoint-interval", 1, "--keep-checkpoints", 3)
+    assert train_once(root, *COPY, *kept, "--runs", "three", stop=4) == 130
+    return root
+
+
+@pytest.fixture
+def copy_of(originals, tmp_path):
+    """copy_of("stopped"): the folder of a copy of this run, in tmp_path/runs."""
+    return lambda name: shutil.copytree(originals / name / "copy", tmp_path / "runs" / "copy")

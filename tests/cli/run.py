@@ -1,8 +1,17 @@
 """Calling the command line in this process."""
 
+import contextlib
+import io
+import signal
 from typing import NamedTuple
 
+import pytest
+
 from minitransformer.cli import main
+from minitransformer.training.run import TrainingRun
+from tests.drawing import leave_undrawn
+
+COPY = ("copy", "--steps", 6, "--batch-size", 4, "--dropout", 0.1, "--name", "copy")  # the runs of conftest.py
 
 
 class Outcome(NamedTuple):
@@ -31,3 +40,32 @@ def assert_refused(outcome, *parts):
     assert outcome.err.endswith("\n")
     for part in parts:
         assert part in outcome.err
+
+
+@contextlib.contextmanager
+def stopping_after(step):
+    """Inside a `with` block SIGTERM comes in this step."""
+    log = TrainingRun.log
+
+    def log_and_stop(self, *numbers):
+        log(self, *numbers)
+        if self.step == step:
+            signal.raise_signal(signal.SIGTERM)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TrainingRun, "log", log_and_stop)
+        yield
+
+
+def train_once(folder, *arguments, stop=None):
+    """Train in `folder`, for a fixture that several tests share, without figures and output -> exit status."""
+    with contextlib.ExitStack() as stack:
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch.chdir(folder)
+        patch.setattr("minitransformer.recipes.toy.TESTED", 20)
+        leave_undrawn(patch)
+        for redirect in (contextlib.redirect_stdout, contextlib.redirect_stderr):
+            stack.enter_context(redirect(io.StringIO()))
+        if stop:
+            stack.enter_context(stopping_after(stop))
+        return main(["train", *map(str, arguments)])

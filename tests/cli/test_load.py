@@ -13,8 +13,7 @@ from minitransformer.recipes import memory
 from minitransformer.system import devices
 from minitransformer.system.files import read_safetensors
 from minitransformer.training import load_checkpoint
-from tests.cli.run import assert_refused, run
-from tests.cli.test_resume import stopping_after
+from tests.cli.run import assert_refused, run, stopping_after
 from tests.helpers import relative_error
 from tests.kills import same_weights
 

@@ -6,8 +6,7 @@ from minitransformer.models import Seq2Seq
 from minitransformer.recipes.toy import RECURRENT
 from minitransformer.system.files import read_safetensors
 from minitransformer.training import load_checkpoint
-from tests.cli.run import assert_refused, run
-from tests.cli.test_resume import stopping_after
+from tests.cli.run import assert_refused, run, stopping_after
 from tests.kills import same_weights
 
 

@@ -3,11 +3,10 @@
 python -m tests.refusals.page
 """
 
-import tempfile
 from pathlib import Path
 
 from tests.refusals.cases import all_cases
-from tests.refusals.trying import Trier
+from tests.refusals.trying import trier
 
 PAGE = Path(__file__).parents[2] / "docs" / "error-messages.md"
 HEAD = """\
@@ -27,9 +26,7 @@ that come from Python or another library.
 
 def make_page():
     """The text of the page."""
-    with tempfile.TemporaryDirectory() as root:
-        trier = Trier(root)
-        rows = [(case.where, case.wrong, trier.try_case(case).message.strip()) for case in all_cases()]
+    rows = [(case.where, case.wrong, trier().try_case(case).message.strip()) for case in all_cases()]
     table = "\n".join(f"| {where} | {wrong} | `{escaped(message)}` |" for where, wrong, message in rows)
     return f"{HEAD}\n{len(rows)} messages:\n\n| where | bad input | message |\n| --- | --- | --- |\n{table}\n"
 

@@ -5,15 +5,9 @@ import pytest
 from minitransformer.cli import main
 from tests.refusals.cases import all_cases
 from tests.refusals.page import PAGE, make_page
-from tests.refusals.trying import Trier, is_one_line
+from tests.refusals.trying import is_one_line, trier
 
 CASES = all_cases()
-
-
-@pytest.fixture(scope="module")
-def trier(tmp_path_factory):
-    """Tries the cases one after another."""
-    return Trier(tmp_path_factory.mktemp("refusals"))
 
 
 def by_name(cases):
@@ -21,8 +15,8 @@ def by_name(cases):
 
 
 @by_name([case for case in CASES if not case.call])
-def test_command_line_gets_one_line_and_status_2_and_nothing_is_written(case, trier):
-    outcome = trier.try_case(case)
+def test_command_line_gets_one_line_and_status_2_and_nothing_is_written(case):
+    outcome = trier().try_case(case)
     assert outcome.status == 2, outcome
     assert is_one_line(outcome.message)
     assert "Traceback" not in outcome.message
@@ -34,8 +28,8 @@ def test_command_line_gets_one_line_and_status_2_and_nothing_is_written(case, tr
 
 
 @by_name([case for case in CASES if case.call])
-def test_library_raises_the_right_exception_with_a_one_line_message(case, trier):
-    outcome = trier.try_case(case)
+def test_library_raises_the_right_exception_with_a_one_line_message(case):
+    outcome = trier().try_case(case)
     assert type(outcome.error) is case.raises, outcome
     assert outcome.message
     assert "\n" not in outcome.message

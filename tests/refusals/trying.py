@@ -1,9 +1,12 @@
 """Try one case: its message, how it ends, and the files that it leaves."""
 
+import atexit
 import contextlib
+import functools
 import io
 import os
 import re
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -53,6 +56,14 @@ class Trier:
         if case.patch or not outcome.untouched:
             self.folder = None
         return outcome
+
+
+@functools.cache
+def trier():
+    """The one that tests use, with a folder that goes when Python ends."""
+    root = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, root, ignore_errors=True)
+    return Trier(root)
 
 
 def try_case(case, folder):
