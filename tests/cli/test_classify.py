@@ -29,6 +29,7 @@ def train(capsys, *arguments):
     return out, json.loads(out.splitlines()[-1])
 
 
+@pytest.mark.exhaustive
 @pytest.mark.draws
 def test_labels_are_learnt_saved_and_the_model_tells_them_of_new_sentences(capsys, folder):
     out, result = train(capsys, "classify", "--text", "my.tsv", *SIZES, "--steps", 60, "--name", "classify-my")
@@ -54,6 +55,7 @@ def test_labels_are_learnt_saved_and_the_model_tells_them_of_new_sentences(capsy
     assert_refused(run(capsys, "generate", saved, "--prompt", "a", "--greedy"), "--greedy is for language models")
 
 
+@pytest.mark.exhaustive
 def test_encoder_and_tokenizer_of_a_masked_model_come_along_and_the_head_is_new(capsys):
     train(
         capsys,
@@ -84,12 +86,3 @@ def test_encoder_and_tokenizer_of_a_masked_model_come_along_and_the_head_is_new(
     train(capsys, "classify", "--from", "runs/new", *given[:-1], "again")
     again = load_checkpoint("runs/again")[0]
     np.testing.assert_allclose(again.head.classes.W.data, new.head.classes.W.data, atol=1e-12)
-
-
-def test_a_model_of_another_kind_and_a_text_without_labels_are_refused(capsys):
-    train(capsys, "text", "--text", "my.txt", *SIZES, "--steps", 2, "--name", "gpt")
-    refused = run(capsys, "train", "classify", "--text", "my.tsv", "--from", "runs/gpt")
-    assert_refused(refused, "runs/gpt is a GPT, and this task trains a BERT")
-    assert_refused(
-        run(capsys, "train", "classify", "--text", "my.txt"), "my.txt, line 1: a line must be a sentence, a tab"
-    )

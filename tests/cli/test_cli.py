@@ -91,17 +91,6 @@ def test_version_is_that_of_the_package(capsys):
     assert run(capsys, "--version") == (0, f"minitransformer {__version__}\n", "")
 
 
-@pytest.mark.parametrize(
-    "arguments", [[], ["nonsense"], ["init"], ["solution"], ["summary"], ["summary", "base", "--nonsense"]]
-)
-def test_a_wrong_command_line_gets_a_one_line_error_that_points_to_the_help(arguments, capsys, empty_folder):
-    outcome = run(capsys, *arguments)
-    assert (outcome.status, outcome.out, outcome.err.count("\n")) == (2, "", 1)
-    assert outcome.err.startswith("minitransformer")
-    assert outcome.err.endswith("--help)\n")
-    assert list(empty_folder.iterdir()) == []
-
-
 @pytest.mark.parametrize("command", sorted(WITH_OPTION["--seed"]))
 def test_a_negative_seed_is_refused(command, capsys, empty_folder):
     assert_refused(
@@ -170,13 +159,6 @@ def test_python_m_runs_the_same_command_and_prints_nothing_on_stderr(empty_folde
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("relu ")
     assert "1 check, all passed" in done.stdout
-
-
-def test_python_m_returns_the_status():
-    done = subprocess.run(
-        [sys.executable, "-m", "minitransformer", "summary", "huge"], capture_output=True, check=False
-    )
-    assert done.returncode == 2
 
 
 def test_closed_pipe_is_not_an_error():

@@ -58,6 +58,7 @@ def test_digits_are_learnt_drawn_and_saved_and_other_commands_say_what_they_can_
     assert_refused(run(capsys, "evaluate", "runs/digits", "--text", "x"), "is a ViT: evaluate takes GPTs")
 
 
+@pytest.mark.exhaustive
 def test_a_run_of_digits_is_resumed_on_its_own_images_alone(capsys, shown, monkeypatch):
     arguments = ("--steps", 2, "--batch-size", 4, "--threads", 1, "--seed", 3, "--name", "digits")
     assert run(capsys, "train", "digits", *arguments).status == 0

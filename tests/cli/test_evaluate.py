@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from tests.cli.run import assert_refused, run
+from tests.cli.run import run
 from tests.cli.test_huggingface_text import folder  # noqa: F401 - a fixture
 
 SMALL = ("--length", 16, "--d-model", 8, "--num-layers", 1, "--steps", 2, "--batch-size", 2)
@@ -37,8 +37,3 @@ def test_bits_per_character_count_the_characters_and_not_the_tokens(folder, text
     assert result["tokens"] < 0.8 * len(TEXT)
     total = math.log2(result["perplexity"]) * result["tokens"]
     assert result["bits_per_character"] == pytest.approx(total / len(TEXT))
-
-
-def test_a_stride_beyond_the_window_is_refused_by_both_numbers(folder, text, capsys):  # noqa: F811
-    outcome = run(capsys, "evaluate", folder, "--text", text, "--stride", 10)
-    assert_refused(outcome, "stride must be from 2 to the length of a window, 9, got 10")

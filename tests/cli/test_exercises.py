@@ -55,6 +55,7 @@ def test_check_goes_from_open_over_wrong_to_passed(started, capsys):
     assert set(diagnosis["outputs"]) == {"dq", "dk", "dv"}
 
 
+@pytest.mark.exhaustive
 def test_check_of_a_whole_lesson_passes_only_with_all_of_it(started, capsys):
     hand_in(EXERCISE, EXERCISE.solution, started)
     others = [exercise for exercise in choose_exercises("06") if exercise.name != NAME]
@@ -64,6 +65,7 @@ def test_check_of_a_whole_lesson_passes_only_with_all_of_it(started, capsys):
     assert run(capsys, "check", "06", "--folder", started)[0] == 0
 
 
+@pytest.mark.exhaustive
 def test_watching_checks_again_when_the_file_is_saved(started, capsys, monkeypatch):
     states = iter([WRONG, EXERCISE.solution])
 
@@ -138,6 +140,7 @@ def test_without_a_name_and_with_nothing_open_it_is_said(mine, capsys):
     assert "next:" not in run(capsys, "progress", "--folder", mine).out
 
 
+@pytest.mark.exhaustive
 def test_check_all_is_a_table_of_what_was_started(started, capsys):
     others = choose_exercises("02")[:2]
     hand_in(others[0], others[0].solution, started)
@@ -171,6 +174,7 @@ def test_hints_come_one_by_one(mine, capsys):
         assert shown == [True] * count + [False] * (3 - count)
 
 
+@pytest.mark.exhaustive
 def test_progress_shows_the_board(started, capsys):
     hand_in(EXERCISE, EXERCISE.solution, started)
     run(capsys, "check", NAME, "--folder", started)
@@ -191,6 +195,7 @@ def test_progress_asks_what_was_learned_and_answers_if_asked_to(mine, capsys, mo
     assert "Because its variance is D." in run(capsys, "progress", "--folder", mine, "--answers").out
 
 
+@pytest.mark.exhaustive
 def test_solution_is_shown_after_passing_or_giving_up(started, capsys):
     status, out, _ = run(capsys, "solution", NAME, "--folder", started)
     assert (status, "not passed yet" in out) == (1, True)

@@ -166,11 +166,6 @@ def test_two_runs_are_compared_under_the_names_of_their_folders(served, opened, 
     assert opened.wait() == ["http://127.0.0.1:5000/#view=compare"]
 
 
-@pytest.mark.parametrize("port", [0, 1023, 65536])
-def test_an_impossible_port_is_refused(port, capsys):
-    assert_refused(run(capsys, "explore", "--port", port), f"--port must be from 1024 to 65535, got {port}")
-
-
 def test_a_port_in_use_is_refused_and_named(capsys):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]

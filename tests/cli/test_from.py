@@ -11,7 +11,7 @@ from minitransformer.recipes import RECIPES
 from minitransformer.recipes.start import Start
 from minitransformer.tokenizers import BytePairTokenizer
 from minitransformer.training import load_checkpoint
-from tests.cli.run import assert_refused, run
+from tests.cli.run import run
 from tests.cli.test_huggingface_text import folder  # noqa: F401
 
 OLD = "".join(f"{i} times {i} is {i * i}.\n" for i in range(400))
@@ -38,7 +38,11 @@ def train(capsys, *arguments):
 
 @pytest.mark.parametrize(
     ("task", "tokenizer"),
-    [("text", "bpe"), pytest.param("text", "bytes", marks=pytest.mark.exhaustive), ("masked", "bpe")],
+    [
+        ("text", "bpe"),
+        pytest.param("text", "bytes", marks=pytest.mark.exhaustive),
+        pytest.param("masked", "bpe", marks=pytest.mark.exhaustive),
+    ],
 )
 def test_the_weights_the_tokenizer_and_the_sizes_come_along(capsys, task, tokenizer):
     train(capsys, task, "--text", "old.txt", *SIZES, "--tokenizer", tokenizer, "--name", f"{task}-old")
@@ -52,6 +56,7 @@ def test_the_weights_the_tokenizer_and_the_sizes_come_along(capsys, task, tokeni
         np.testing.assert_allclose(state[name], array, atol=1e-12)
 
 
+@pytest.mark.exhaustive
 def test_pairs_go_on_where_restoring_broken_text_has_stopped(capsys):
     """Masks need no token of their own, so the vocabulary is that of a translation model."""
     sizes = ("--d-model", 16, "--num-layers", 1, "--vocab-size", 280)
@@ -63,6 +68,7 @@ def test_pairs_go_on_where_restoring_broken_text_has_stopped(capsys):
         np.testing.assert_allclose(new.state_dict()[name], array, atol=1e-12)
 
 
+@pytest.mark.exhaustive
 def test_the_folder_is_named_after_both_and_resumes_without_the_older_run(capsys):
     train(capsys, "text", "--text", "old.txt", *SIZES, "--name", "text-old")
     arguments = ("train", "text", "--text", "new.txt", "--from", "runs/text-old", "--batch-size", 8, "--threads", 1)
@@ -86,6 +92,7 @@ def test_wider_models_start_with_a_lower_peak_unless_one_is_given(d_model, peak)
     assert "--peak" not in str(start.fitting(RECIPES["text"], {"text": "old.txt", "peak": 0.1})[1])
 
 
+@pytest.mark.exhaustive
 def test_translation_starts_from_a_translator(capsys):
     sizes = ("--d-model", 16, "--num-layers", 1, "--num-heads", 2)
     train(capsys, "translation", "--text", "pairs.tsv", *sizes, "--name", "old")
@@ -95,25 +102,10 @@ def test_translation_starts_from_a_translator(capsys):
         np.testing.assert_allclose(new[name], array, atol=1e-12)
 
 
+@pytest.mark.exhaustive
 def test_a_gpt2_of_hugging_face_is_a_start(capsys, folder):  # noqa: F811
     train(capsys, "text", "--text", "new.txt", "--from", folder, "--length", 7, "--name", "new")
     model, metadata = load_checkpoint("runs/new/model.safetensors")
     assert metadata["tokenizer"]["kind"] == "byte_level"
     assert model.config.activation.startswith("gelu")
     assert run(capsys, "train", "--resume", "runs/new", "--steps", 5).status == 0
-
-
-def test_what_the_older_model_lacks_is_named(capsys):
-    train(capsys, "text", "--text", "old.txt", *SIZES, "--tokenizer", "characters", "--name", "text-old")
-    arguments = ("train", "text", "--text", "new.txt", "--from", "runs/text-old")
-    assert_refused(run(capsys, *arguments), "the text has characters", "'l'", "'v'", "bytes")
-
-
-@pytest.mark.parametrize(
-    ("given", "has"),
-    [(("--d-model", 32), "16"), (("--positions", "rope"), "learned"), (("--tokenizer", "bytes"), "bpe")],
-)
-def test_an_option_that_contradicts_the_older_model_is_refused_by_name(capsys, given, has):
-    train(capsys, "text", "--text", "old.txt", *SIZES, "--name", "text-old")
-    outcome = run(capsys, "train", "text", "--text", "new.txt", "--from", "runs/text-old", *given)
-    assert_refused(outcome, f"{given[0]} {given[1]}: runs/text-old has {has}; leave it out")

@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -24,10 +25,18 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder that `init` has made."""
+    folder = tmp_path_factory.mktemp("init") / "course"
+    assert main(["init", str(folder)]) == 0
+    return folder
+
+
 @pytest.fixture
-def course(here, monkeypatch):
-    """A folder that `init` has made, and the current one."""
-    assert main(["init", "course"]) == 0
+def course(made, here, monkeypatch):
+    """A copy of it, and the current folder."""
+    shutil.copytree(made, here / "course")
     monkeypatch.chdir("course")
     return here / "course"
 
@@ -129,6 +138,7 @@ def test_a_checkout_inside_such_a_folder_keeps_its_own_lessons(course, monkeypat
     assert own_folder() is None
 
 
+@pytest.mark.exhaustive
 def test_the_exercises_of_the_folder_are_started_checked_and_counted(course, capsys, monkeypatch):
     monkeypatch.chdir("lessons")
     out = run(capsys, "start", NAME).out
@@ -144,6 +154,7 @@ def test_the_exercises_of_the_folder_are_started_checked_and_counted(course, cap
     assert re.search(rf"{NAME} +relu_backward +yours", out)
 
 
+@pytest.mark.exhaustive
 def test_the_lessons_of_the_folder_are_listed_and_run_and_leave_their_record_there(course, capfd):
     lesson = find_lessons()[10]
     assert lesson.path == course / "lessons" / "10_layer_norm.py"
@@ -161,6 +172,7 @@ def test_lessons_that_were_deleted_are_said_with_the_command_that_copies_them(co
     assert_refused(run(capsys, "lesson"), f"there are no lessons in {course / 'lessons'}", "minitransformer init")
 
 
+@pytest.mark.exhaustive
 def test_notebooks_stand_beside_the_scripts_and_install_from_this_checkout(course, capsys):
     pytest.importorskip("jupytext", reason="notebooks are not installed: pip install -e '.[notebook]'")
     mine = Path("lessons/06_attention_backward.ipynb")

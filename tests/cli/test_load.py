@@ -28,6 +28,8 @@ OPTIONS = {
     "masked --text text.txt": ["--batch-size", "--length", "--d-model", "--num-layers"],
 }
 
+QUICK = ("copy", "masked --text text.txt")
+
 
 @pytest.fixture
 def free(monkeypatch, tmp_path):
@@ -46,7 +48,9 @@ def needed(outcome):
     return found[0], found[2] if len(found) > 2 else None
 
 
-@pytest.mark.parametrize("task", OPTIONS)
+@pytest.mark.parametrize(
+    "task", [pytest.param(task, marks=() if task in QUICK else pytest.mark.exhaustive) for task in OPTIONS]
+)
 def test_what_does_not_fit_is_refused_in_one_line_and_takes_no_memory(task, free, capsys, tmp_path):
     free(4000 * MB)
     before = resident_peak()
@@ -111,6 +115,7 @@ def stop_after_two(capsys, *options):
         assert run(capsys, *RESUMED, *options).status == 130
 
 
+@pytest.mark.exhaustive
 def test_run_with_micro_batches_is_resumed_with_the_same_bits(free, capsys, tmp_path):
     free(None)
     stop_after_two(capsys, "--grad-accumulation-steps", 3)
@@ -120,6 +125,7 @@ def test_run_with_micro_batches_is_resumed_with_the_same_bits(free, capsys, tmp_
     assert same_weights(resumed, whole)
 
 
+@pytest.mark.exhaustive
 def test_a_run_that_no_longer_fits_is_resumed_in_micro_batches_or_by_force(free, capsys):
     free(None)
     stop_after_two(capsys)
@@ -136,7 +142,7 @@ def test_a_run_that_no_longer_fits_is_resumed_in_micro_batches_or_by_force(free,
     assert run(capsys, *resume, "--force").status == 0
 
 
-@pytest.mark.parametrize("task", ["shakespeare", "masked"])
+@pytest.mark.parametrize("task", ["shakespeare", pytest.param("masked", marks=pytest.mark.exhaustive)])
 def test_text_is_read_and_judged_by_no_more_sequences_at_once_than_asked_for(task, free, capsys, monkeypatch):
     free(None)
     rows = []

@@ -6,14 +6,14 @@ from minitransformer.models import Seq2Seq
 from minitransformer.recipes.toy import RECURRENT
 from minitransformer.system.files import read_safetensors
 from minitransformer.training import load_checkpoint
-from tests.cli.run import assert_refused, run, stopping_after
+from tests.cli.run import run, stopping_after
 from tests.kills import same_weights
 
 
 @pytest.mark.parametrize(
     "model",
     [
-        name if name in ("gru", "lstm-attention") else pytest.param(name, marks=pytest.mark.exhaustive)
+        pytest.param(name, marks=pytest.mark.exhaustive if name == "lstm-attention" else pytest.mark.weekly)
         for name in RECURRENT
     ],
 )
@@ -30,7 +30,7 @@ def test_a_run_that_was_stopped_is_resumed_with_the_same_bits_and_draws_its_figu
     assert figures == ({"loss.png", "attention.png"} if "attention" in model else {"loss.png"})
 
 
-@pytest.mark.parametrize("model", ["lstm", "gru-attention"])
+@pytest.mark.parametrize("model", [pytest.param("lstm", marks=pytest.mark.exhaustive), "gru-attention"])
 def test_a_trained_model_answers_prompts(model, capsys, tmp_path):
     task = ("reverse", "--model", model, "--steps", 2, "--batch-size", 4, "--name", "reverse")
     assert run(capsys, "train", *task, "--runs", tmp_path)[0] == 0
@@ -39,9 +39,3 @@ def test_a_trained_model_answers_prompts(model, capsys, tmp_path):
     loaded, metadata = load_checkpoint(tmp_path / "reverse" / "model.safetensors")
     assert (type(loaded), metadata["task"]) == (Seq2Seq, "reverse")
     assert (loaded.config.cell, loaded.config.attention) == tuple(RECURRENT[model].values())
-
-
-@pytest.mark.parametrize("option", [("--positions", "rope"), ("--norm", "pre"), ("--mine",)])
-def test_options_of_transformers_are_refused(option, capsys, tmp_path):
-    outcome = run(capsys, "train", "copy", "--model", "lstm", *option, "--runs", tmp_path)
-    assert_refused(outcome, f"{option[0]} is for Transformers, and --model lstm is none")

@@ -41,6 +41,7 @@ def test_the_file_is_copied_once_and_the_first_station_is_shown_with_its_numbers
     assert "station 2" not in out
 
 
+@pytest.mark.exhaustive
 def test_the_links_of_the_copy_lead_to_the_lessons_and_name_cells_of_the_explorer(mine, capsys):
     run(capsys, "sit", "--once", "--folder", mine)
     text = (mine / "one_sitting.py").read_text("utf-8")
@@ -71,17 +72,17 @@ def test_a_file_that_is_empty_or_cannot_be_read_is_said_to_be(text, said, mine, 
     ("old", "new", "right", "said"),
     [
         ("judge(norm_backward)\n", "", 9, "station 3 of 10: the file does not judge it"),
-        ("return dsum + dsub", "import sys; sys.exit()", 8, "residual_backward: SystemExit in line"),
-        ("def mix_backward", "def mix_back", 9, "no function mix_backward found. Keep the names"),
-        (
-            'feed_forward("decoder.ffn", dsum)))',
-            'feed_forward("decoder.ffn", 2 * dsum)))',
-            10,
-            "the first wrong one is decoder.ffn.W_2: look there",
-        ),
         *(
             pytest.param(*case, marks=pytest.mark.exhaustive)
             for case in (
+                ("return dsum + dsub", "import sys; sys.exit()", 8, "residual_backward: SystemExit in line"),
+                ("def mix_backward", "def mix_back", 9, "no function mix_backward found. Keep the names"),
+                (
+                    'feed_forward("decoder.ffn", dsum)))',
+                    'feed_forward("decoder.ffn", 2 * dsum)))',
+                    10,
+                    "the first wrong one is decoder.ffn.W_2: look there",
+                ),
                 (
                     "judge(residual_backward)\n",
                     "judge(residual_backward)\nsys.exit()\n",
@@ -106,6 +107,7 @@ def test_the_status_is_0_only_if_ten_stations_and_the_whole_are_right(old, new, 
     assert (sum(found["right"]), len(found["right"]), found["whole"]) == (right, 10, False)
 
 
+@pytest.mark.exhaustive
 def test_the_line_after_which_the_file_stopped_is_said(mine, capsys):
     text = written(answers("arrays")).replace("judge(residual_backward)\n", "judge(residual_backward)\nsys.exit()\n")
     save(mine, text)
@@ -114,12 +116,14 @@ def test_the_line_after_which_the_file_stopped_is_said(mine, capsys):
     assert f"the file stopped after station 5, judged in line {line}, and never came to judge_all" in out
 
 
+@pytest.mark.exhaustive
 def test_at_the_start_what_was_right_before_takes_one_line_but_for_the_last(mine, capsys):
     save(mine, written({name: answers("arrays")[name] for name in ("loss_backward", "output_backward")}))
     _, out, _ = run(capsys, "sit", "--once", "--folder", mine)
     assert "station 1 of 10, softmax and cross-entropy: ok\n\nstation 2 of 10, the output matrix: ok\n    dy ok" in out
 
 
+@pytest.mark.exhaustive
 def test_a_station_that_is_skipped_is_shown_until_it_is_right_and_then_what_comes_next(mine, capsys, monkeypatch):
     done = answers("arrays")
     wrong = {**done, "loss_backward": done["loss_backward"].replace(" / len(p)", "")}
@@ -145,6 +149,7 @@ def test_a_station_that_is_skipped_is_shown_until_it_is_right_and_then_what_come
     assert "all 826 gradients are right" in out
 
 
+@pytest.mark.exhaustive
 def test_an_editor_with_a_window_is_opened_and_what_it_saves_is_judged(mine, capsys, monkeypatch, tmp_path):
     script = tmp_path / "editor.py"
     script.write_text(EDITOR, "utf-8")
@@ -186,7 +191,13 @@ def test_a_file_that_is_right_ends_with_status_0_and_json_says_which_stations_ar
     }
 
 
-@pytest.mark.parametrize("line", ["while True: pass", "while True: print('x' * 1000)", "import sys; sys.exit(3)"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(pytest.param(f"while True: {what}", marks=pytest.mark.exhaustive) for what in ("pass", "print('x' * 1000)")),
+        "import sys; sys.exit(3)",
+    ],
+)
 def test_a_file_that_hangs_prints_without_end_or_exits_is_stopped(line, mine, capsys, monkeypatch):
     limit = 1 if "pass" in line else 20  # seconds; what floods or exits needs no limit
     monkeypatch.setattr(command, "LIMIT", limit)

@@ -58,7 +58,7 @@ def test_the_formula_gives_the_known_counts():
         assert parameters(N, d_model, d_ff, 37000) == COUNTS[name]
 
 
-@pytest.mark.parametrize("name", PAPER)
+@pytest.mark.parametrize("name", ["base", pytest.param("big", marks=pytest.mark.exhaustive)])
 def test_paper_models_have_the_sizes_and_parameters_of_the_paper(name, capsys):
     N, d_model, d_ff, heads = PAPER[name]
     status, out, err = run(capsys, "summary", name)
@@ -89,7 +89,7 @@ def test_no_line_is_wider_than_80_columns(arguments, capsys, monkeypatch):
     assert [line for line in out.splitlines() if len(line) > 80] == []
 
 
-@pytest.mark.parametrize("name", PAPER)
+@pytest.mark.parametrize("name", ["base", pytest.param("big", marks=pytest.mark.exhaustive)])
 def test_the_rows_have_the_names_of_the_models_parameters(name, capsys):
     _, out, _ = run(capsys, "summary", name)
     layers = table(out)

@@ -54,8 +54,9 @@ def calls(monkeypatch):
     return calls
 
 
-@pytest.mark.parametrize("name", [RUN, "runs/lstm", f"{RUN}/{MODEL}"])
-@pytest.mark.parametrize("options", [{}, {"beam": 1}, {"alpha": 2.0}])
+@pytest.mark.parametrize(
+    ("name", "options"), [(RUN, {}), ("runs/lstm", {"beam": 1}), (f"{RUN}/{MODEL}", {"alpha": 2.0})]
+)
 def test_sentences_are_translated_in_a_line_each(name, options, capsys):
     sentences = ["der Hund", "die große Katze sieht den König"]
     words = [word for option, value in options.items() for word in (f"--{option}", value)]
@@ -176,6 +177,7 @@ def test_attention_of_the_encoder_and_of_the_decoder_can_be_drawn_too(kind, firs
     assert np.allclose(weights.sum(axis=-1), 1.0)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.draws
 def test_the_figure_is_a_png_whatever_the_tokens(calls, capsys, folder):
     (folder / "map.png").write_bytes(b"an old one")
@@ -187,7 +189,6 @@ def test_the_figure_is_a_png_whatever_the_tokens(calls, capsys, folder):
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["x", "--alpha", "nan"], "--alpha must be at least 0, got nan"),
         (["--attention", "map.png"], "--attention draws the translation of one sentence, got 0"),
         (["x", "--attention-of", "all"], "--attention-of must be one of cross, encoder, decoder, got 'all'"),
         (["hund", "a " * 50], "the sentence 'a a a a a a a a a a a a a a a...' has"),
@@ -204,12 +205,6 @@ def test_models_without_weights_to_draw_are_refused(folder, capsys):
     for name, reason in (("none", "none has no attention to draw"), ("tiled", "and that of tiled is tiled")):
         assert run(capsys, "translate", name, "x").status == 0
         assert_refused(run(capsys, "translate", name, "x", "--attention", "map.png"), reason)
-
-
-def test_without_any_model_the_command_that_trains_one_is_named(tmp_path, monkeypatch, capsys):
-    (tmp_path / "empty").mkdir()
-    monkeypatch.chdir(tmp_path / "empty")
-    assert_refused(run(capsys, "translate", RUN, "x"), "train one, as with `minitransformer train translation`")
 
 
 def test_a_checkpoint_is_used_with_a_note_if_it_has_the_tokenizer(folder, capsys):
