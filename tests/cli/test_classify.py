@@ -57,21 +57,8 @@ def test_labels_are_learnt_saved_and_the_model_tells_them_of_new_sentences(capsy
 
 @pytest.mark.exhaustive
 def test_encoder_and_tokenizer_of_a_masked_model_come_along_and_the_head_is_new(capsys):
-    train(
-        capsys,
-        "masked",
-        "--text",
-        "my.txt",
-        *SIZES,
-        "--tokenizer",
-        "bpe",
-        "--vocab-size",
-        290,
-        "--steps",
-        4,
-        "--name",
-        "old",
-    )
+    tokenizer = ("--tokenizer", "bpe", "--vocab-size", 290)
+    train(capsys, "masked", "--text", "my.txt", *SIZES, *tokenizer, "--steps", 4, "--name", "old")
     given = ("--text", "my.tsv", "--steps", 2, "--peak", 1e-30, "--name", "new")
     train(capsys, "classify", "--from", "runs/old", *given)
     (old, before), (new, after) = (load_checkpoint(f"runs/{name}") for name in ("old", "new"))

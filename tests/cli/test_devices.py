@@ -66,14 +66,6 @@ def test_a_missing_gpu_is_explained_and_not_an_error(capsys):
     assert "cupy: not usable here" in run(capsys, "devices").out
 
 
-@without_gpu
-def test_a_report_of_a_device_that_is_not_there_is_refused(capsys, tmp_path):
-    outcome = run(capsys, "experiment", "device", "--runs", tmp_path)
-    assert outcome.status == 2
-    assert "experiment: backend 'cupy'" in outcome.err
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_cudas_version_numbers_are_read_as_people_write_them():
     assert [version_of(number) for number in (12040, 13000, 11080)] == ["12.4", "13.0", "11.8"]
 

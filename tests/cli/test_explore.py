@@ -121,14 +121,6 @@ def test_a_word_without_a_right_answer_gets_what_the_model_writes(arguments, ser
     assert len(served[0][0]["target"]) <= 16
 
 
-def test_untrained_weights_are_those_of_the_seed(served, capsys):
-    for seed in ("0", "1"):
-        run(capsys, "explore", "runs/reverse", "--seed", seed)
-    (first, _), (second, _) = served
-    assert (first["weights"]["trained"]["E"] == second["weights"]["trained"]["E"]).all()
-    assert (first["weights"]["untrained"]["E"] != second["weights"]["untrained"]["E"]).any()
-
-
 def test_a_checkpoint_of_an_unfinished_run_is_shown_with_a_note(served, capsys, folder):
     model = make_model("reverse")
     checkpoints = Checkpointer(folder / "runs/half/checkpoints", 1, 1, {"recipe": "reverse"})

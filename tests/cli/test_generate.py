@@ -1,19 +1,16 @@
 """`generate` with every kind of model: one prompt, a dialogue on a terminal, lines from a pipe, and what it refuses."""
 
-import io
 import json
 import shutil
-import sys
 
 import numpy as np
 import pytest
 
-from minitransformer.cli import main
 from minitransformer.data import get_task
 from minitransformer.data.parsing import VOCABULARY, ParsingTask, to_ids
 from minitransformer.data.tasks import make_batch
 from minitransformer.models import BERT, GPT, Transformer, bert_config, gpt_config, named_config
-from minitransformer.tokenizers import BytePairTokenizer, CharacterTokenizer
+from minitransformer.tokenizers import CharacterTokenizer
 from minitransformer.training import load_checkpoint, save_checkpoint
 from minitransformer.vocabulary import EOS, PAD
 from tests.cli.run import assert_refused, run
@@ -215,39 +212,6 @@ def test_a_draft_that_cannot_guess_is_refused_with_the_reason(changes, options, 
     assert_refused(run(capsys, *words), message)
 
 
-def test_a_model_of_byte_pairs_never_prints_half_a_character(folder, capsys):
-    class Terminal(io.StringIO):
-        def write(self, text):
-            written.append(text)
-            return super().write(text)
-
-    written = []
-    tokenizer = BytePairTokenizer.train("für große Füße: 猫と犬 😀" * 3, 262)
-    sentence = "Füße, 猫 😀!"
-    ids = tokenizer.encode(sentence)
-    assert len(ids) > len(sentence)
-    model = GPT(gpt_config(tokenizer.vocab_size, **SIZES))
-    save_checkpoint(folder / MODEL, model, tokenizer=tokenizer.to_dict())
-    patch = pytest.MonkeyPatch()
-    steps = [(np.array([id]), np.zeros(1)) for id in ids]
-    patch.setattr("minitransformer.interop.huggingface_text.generate_tokens", lambda *arguments, **options: iter(steps))
-    patch.setattr(sys, "stdout", Terminal())
-    status = main(["generate", ".", "--prompt", "größer "])
-    patch.undo()
-    assert status == 0
-    assert "".join(written) == f"größer {sentence}\n"
-    assert "\ufffd" not in "".join(written)
-    out = run(capsys, "generate", ".", "--prompt", "猫", "--length", 30, "--json").out
-    assert out.startswith("猫")
-    assert json.loads(out.splitlines()[-1])["text"] in out
-
-
-def test_an_empty_prompt_begins_a_text_with_a_line_break(capsys):
-    out = run(capsys, "generate", "runs/shakespeare", "--prompt", "", "--length", 5, "--greedy").out
-    assert out.startswith("\n")
-    assert out == run(capsys, "generate", "runs/shakespeare", "--prompt", r"\n", "--length", 5, "--greedy").out
-
-
 def test_lines_from_a_pipe_get_one_answer_each(perfect, typed, capsys):
     typed("hello", "", "abc")
     assert run(capsys, "generate", "runs/reverse") == (0, "olleh\n\ncba\n", "")
@@ -262,22 +226,6 @@ def test_lines_from_a_pipe_get_one_answer_each(perfect, typed, capsys):
     assert [set(result) for result in json.loads(results)] == [{"prompt", "text", "masks"}, {"prompt", "error"}]
 
 
-def test_a_line_that_is_refused_does_not_end_the_others(perfect, typed, capsys):
-    typed("Hello", "abc")
-    status, out, err = run(capsys, "generate", "runs/reverse")
-    assert (status, out) == (2, "\ncba\n")
-    assert err == f"minitransformer generate: unknown symbol 'H': this task has the symbols '{LETTERS}'\n"
-
-
-def test_a_dialogue_on_a_terminal_ends_with_the_input(perfect, typed, capsys):
-    typed("hello", "", "Hi", "abc", terminal=True)
-    status, out, err = run(capsys, "generate", "runs/reverse")
-    assert status == 0
-    assert out == f"Type up to 12 of the symbols {LETTERS}; Ctrl-D ends.\n> olleh\n> > > cba\n> \n"
-    assert err.count("\n") == 1
-    assert "unknown symbol 'H'" in err
-
-
 def test_ctrl_c_ends_a_dialogue_quietly_and_is_an_interruption_elsewhere(typed, capsys, monkeypatch):
     def interrupted(*arguments):
         raise KeyboardInterrupt
@@ -289,11 +237,6 @@ def test_ctrl_c_ends_a_dialogue_quietly_and_is_an_interruption_elsewhere(typed, 
     typed("abc")
     monkeypatch.setattr("minitransformer.cli.generate.greedy_decode", interrupted)
     assert run(capsys, "generate", "runs/reverse") == (130, "", "minitransformer generate: stopped\n")
-
-
-def test_closed_input_is_refused(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "stdin", None)
-    assert_refused(run(capsys, "generate", "runs/reverse"), "there is no input to read prompts from: give --prompt")
 
 
 @pytest.mark.parametrize(

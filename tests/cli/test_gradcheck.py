@@ -58,20 +58,6 @@ class Abs(Layer):
     def backward(self, dy, x):
         return dy * np.sign(x)
 
-class Lookup(Layer):
-    def __init__(self):
-        self.E = Parameter(np.zeros((5, 4)))
-
-    def forward(self, ids, rng=None):
-        return self.E.data[ids], ids
-
-    def backward(self, dy, ids):
-        np.add.at(self.E.grad, ids, dy)
-
-    @staticmethod
-    def example():
-        return Lookup(), (np.array([[1, 4, 1]]),)
-
 class Product(Layer):
     def forward(self, x, other, rng=None):
         return x * other, (x, other)
@@ -110,11 +96,6 @@ def test_each_row_of_the_named_groups_is_printed_and_the_status_is_zero(capsys):
     assert [line[:64].rstrip() for line in lines[: len(names)]] == names
     assert all(line.endswith("  ok") and len(line) <= 80 for line in lines[: len(names)])
     assert lines[-1].startswith(f"{len(names)} checks, all passed; worst relative error ")
-
-
-def test_verbose_prints_every_tensor(capsys):
-    _, out, _ = run(capsys, "gradcheck", "linear", "--verbose")
-    assert [line.split()[0] for line in out.splitlines()[1:4]] == ["x", "W", "b"]
 
 
 def test_a_right_layer_of_your_own_passes(capsys):
@@ -187,12 +168,6 @@ def test_example_makes_the_layer_and_its_inputs(capsys):
     assert all("(3, 7)" in line for line in lines)
 
 
-def test_an_example_may_have_ids_which_have_no_gradient(capsys):
-    status, out, _ = run(capsys, "gradcheck", "sub/others.py:Lookup", "--verbose")
-    assert status == 0
-    assert [line.split()[0] for line in out.splitlines()[1:2]] == ["E"]
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -229,19 +204,9 @@ def test_second_order_prints_the_asymmetry_of_each_row(capsys):
     assert ", all passed; worst asymmetry " in lines[-1]
 
 
-def test_second_order_excludes_quick(capsys):
-    assert_refused(run(capsys, "gradcheck", "--second-order", "--quick", "relu"), "not allowed with argument")
-
-
 def test_second_order_finds_a_wrong_layer_of_your_own(capsys):
     status, out, err = run(capsys, "gradcheck", "--second-order", "wrong.py:Scale", "right.py:Scale", "--json")
     assert (status, err) == (1, "")
     assert "wrong.py:Scale: WRONG: u.Hv and v.Hu differ by" in out
     wrong, right = json.loads(out.splitlines()[-1])["reports"]
     assert (wrong["passed"], right["passed"]) == (False, True)
-
-
-def test_second_order_cannot_tell_for_a_layer_whose_backward_is_not_analytic(capsys):
-    status, out, _ = run(capsys, "gradcheck", "--second-order", "sub/others.py:Abs")
-    assert status == 3
-    assert "sub/others.py:Abs: cannot tell (the backward pass is not analytic" in out

@@ -104,11 +104,6 @@ def test_fast_mode_is_handed_to_the_lesson(lessons, capfd):
     assert "mode ''" in run(capfd, "lesson", "0")[1]
 
 
-def test_missing_lessons_are_said_with_their_folder(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("minitransformer.course.FOLDER", tmp_path)
-    assert_refused(run(capsys, "lesson"), f"there are no lessons in {tmp_path}")
-
-
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -185,7 +180,3 @@ def test_record_that_is_none_is_named(lessons, capsys):
     path.parent.mkdir(parents=True)
     path.write_text("{", "utf-8")
     assert_refused(run(capsys, "lesson"), "is not a lesson's record")
-
-
-def test_lessons_of_this_checkout_are_found():
-    assert find_lesson("5") == next(lesson for lesson in find_lessons() if lesson.number == "05")

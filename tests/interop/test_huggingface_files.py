@@ -43,27 +43,14 @@ def test_shards_give_the_same_model_as_one_file(name, count, tmp_path):
     assert_has(load_huggingface(tmp_path), make_state(name), FILES[name])
 
 
-def test_one_file_comes_before_shards(state, tmp_path):
-    save_shards(tmp_path, {name: array + 1 for name, array in state.items()})
-    save(tmp_path, state, GPT2_FILE)
-    assert_has(load_huggingface(tmp_path), state)
-
-
 @pytest.mark.parametrize(
     "wrong",
     [
         "../other.safetensors",
         "/etc/passwd",
-        "a/b.safetensors",
-        "a\\b.safetensors",
-        "C:x",
         "..",
-        ".",
         "",
-        "a\0b",
-        "a\nb",
         7,
-        None,
     ],
 )
 def test_an_index_may_only_name_files_in_its_folder(wrong, state, tmp_path):
@@ -119,11 +106,7 @@ def test_a_tensor_in_two_shards_or_in_none_of_the_index_is_named(state, tmp_path
     ("text", "message"),
     [
         ("{", "is not JSON"),
-        ("[" * 200_000, "is not JSON"),
         ("\xff", "is not JSON"),
-        ("[]", "has no weight_map"),
-        ("{}", "has no weight_map"),
-        ('{"weight_map": []}', "has no weight_map"),
         ('{"weight_map": {}}', "has no weight_map"),
         ('{"weight_map": {"a": "x", "a": "y"}}', "is not JSON: the name 'a' is there twice"),
     ],
@@ -132,12 +115,6 @@ def test_a_bad_index_is_refused_with_its_path(text, message, state, tmp_path):
     save_shards(tmp_path, state)
     (tmp_path / INDEX).write_text(text, "latin1")
     refused(tmp_path, f"{re.escape(INDEX)} {message}")
-
-
-def test_a_field_that_is_there_twice_is_refused(state, tmp_path):
-    save(tmp_path, state, GPT2_FILE)
-    (tmp_path / "config.json").write_text('{"model_type": "gpt2", "n_head": 3, "n_head": 4}', "utf8")
-    refused(tmp_path, r"config\.json is not JSON: the name 'n_head' is there twice")
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -193,37 +170,3 @@ def test_other_floating_point_dtypes_are_read(dtype, state, tmp_path):
     given = {name: array.astype(dtype) for name, array in state.items()}
     save(tmp_path, given, GPT2_FILE)
     assert_has(load_huggingface(tmp_path), given)
-
-
-def test_a_dtype_that_weights_cannot_have_is_named(state, tmp_path):
-    save(tmp_path, {}, GPT2_FILE)
-    ones = {name: (array.shape, bytes(array.size)) for name, array in state.items()}
-    write_file(tmp_path / "model.safetensors", "I8", ones)
-    refused(tmp_path, r"model\.safetensors has wte\.weight as I8, and weights must be F64, F32, F16, BF16")
-
-
-@pytest.mark.parametrize("missing", ["config.json", "model.safetensors"])
-def test_a_missing_file_is_named(missing, state, tmp_path):
-    save(tmp_path, state, GPT2_FILE)
-    (tmp_path / missing).unlink()
-    with pytest.raises(FileNotFoundError, match=f"^there is no file .*{re.escape(missing)}$"):
-        load_huggingface(tmp_path)
-
-
-def damaged(good):
-    """{how: bytes} of files that are no safetensors files."""
-    return {
-        "text": b"nothing of the kind",
-        "empty": b"",
-        "cut off": good[:-9],
-        "more at the end": good + b"more",
-        "a header that is too long": b"\xff" * 8 + good[8:],
-    }
-
-
-@pytest.mark.parametrize("how", damaged(b""))
-def test_a_file_of_another_kind_is_refused_with_its_path(how, state, tmp_path):
-    save(tmp_path, state, GPT2_FILE)
-    path = tmp_path / "model.safetensors"
-    path.write_bytes(damaged(path.read_bytes())[how])
-    refused(tmp_path, r"model\.safetensors is not a safetensors file: ")

@@ -6,10 +6,9 @@ import re
 import numpy as np
 import pytest
 
-from minitransformer.decoding import Sampling
 from minitransformer.interop import is_huggingface_folder, load_huggingface, load_text_model
 from tests.interop.given import GPT2_FILE, make_state, save
-from tests.interop.tokenizer_files import END, vocabulary, write_json, write_two_files
+from tests.interop.tokenizer_files import vocabulary, write_json, write_two_files
 
 pytestmark = pytest.mark.host_only
 VOCAB = len(vocabulary()[0])
@@ -103,32 +102,6 @@ def test_text_may_be_longer_than_the_model_has_positions(folder):
     )
 
 
-def test_special_tokens_of_the_prompt_are_one_token(folder):
-    piece = next(load_text_model(folder).continue_text(END, 1))
-    logits = load_huggingface(folder)(np.array([[0]]))[0, -1].astype(np.float64)
-    assert piece.log_prob == pytest.approx(logits.max() - np.log(np.exp(logits).sum()), abs=1e-4)
-
-
-def test_sampling_follows_its_seed(folder):
-    def sample(seed):
-        choose = Sampling(np.random.default_rng(seed), 1.5, top_k=50)
-        return [piece.text for piece in load_text_model(folder).continue_text("The", 12, choose)]
-
-    assert sample(1) == sample(1) != sample(2)
-
-
-def test_no_sequence_of_tokens_is_repeated_if_that_is_asked_for(tmp_path):
-    write(tmp_path, eos_token_id=None)
-    chosen = []
-
-    def choose(log_p):
-        chosen.append(int(log_p.argmax()))
-        return np.array(chosen[-1:])
-
-    list(load_text_model(tmp_path).continue_text("The", 30, choose, no_repeat=1))
-    assert len(set(chosen)) == 30
-
-
 def test_ids_that_the_tokenizer_lacks_have_probability_0(tmp_path):
     state = make_state("gpt2", CONFIG | {"vocab_size": VOCAB + 40})
     state["ln_f.bias"][:] = 3.0
@@ -154,11 +127,6 @@ def test_weights_that_are_too_large_to_compute_with_are_refused(tmp_path):
     write(tmp_path, state)
     with pytest.raises(ValueError, match="the model computes NaN or infinity: its weights are too large for float32"):
         list(load_text_model(tmp_path).continue_text("The", 2))
-
-
-def test_an_empty_prompt_is_refused(folder):
-    with pytest.raises(ValueError, match="the prompt is empty"):
-        list(load_text_model(folder).continue_text("", 2))
 
 
 def test_a_folder_is_theirs_if_its_config_names_a_model(tmp_path):

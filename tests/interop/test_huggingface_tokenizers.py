@@ -1,7 +1,6 @@
 """The tokenizers of GPT-2, Qwen and Llama 3: the ids of the library `tokenizers` for any text, or a reason why not."""
 
 import random
-import re
 import unicodedata
 
 import pytest
@@ -15,6 +14,9 @@ from tests.tokenizers.texts import TEXTS, naive_tokens, token_bytes, trained
 pytestmark = pytest.mark.host_only
 KINDS = ["tokenizer.json", "old tokenizer.json", "two files"]
 every_kind = pytest.mark.parametrize("kind", KINDS)
+few_or_many = pytest.mark.parametrize(
+    "count", [60, pytest.param(1000, marks=pytest.mark.exhaustive), pytest.param(20_000, marks=pytest.mark.weekly)]
+)
 
 
 def write(folder, kind):
@@ -53,7 +55,9 @@ def test_ids_are_those_of_the_files(kind, tmp_path):
 
 
 @every_kind
-@pytest.mark.parametrize("count", [300, pytest.param(20_000, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "count", [60, pytest.param(1000, marks=pytest.mark.exhaustive), pytest.param(20_000, marks=pytest.mark.weekly)]
+)
 def test_ids_and_text_equal_those_of_the_library(kind, count, tmp_path):
     write(tmp_path, kind)
     ours, theirs, rng = load_huggingface_tokenizer(tmp_path), their_tokenizer(tmp_path, kind), random.Random(count)
@@ -112,19 +116,12 @@ def test_two_merges_of_one_token_are_applied_as_in_the_library(tmp_path):
         assert ours.encode(text).tolist() == theirs.encode(text).ids, text
 
 
-@pytest.mark.parametrize("ending", ["\r\n", "\n"])
-@pytest.mark.parametrize("last", ["", "\n"])
+@pytest.mark.parametrize(("ending", "last"), [("\r\n", ""), ("\n", "\n")])
 def test_lines_of_merges_may_end_in_both_ways(ending, last, tmp_path):
     write_two_files(tmp_path)
     text = (tmp_path / "merges.txt").read_text("utf8")
     (tmp_path / "merges.txt").write_bytes((text.removesuffix("\n").replace("\n", ending) + last).encode())
     assert load_huggingface_tokenizer(tmp_path).merges == vocabulary()[1]
-
-
-def test_tokenizer_json_comes_before_the_two_files(tmp_path):
-    write_two_files(tmp_path)
-    write_json(tmp_path / "tokenizer.json", tokenizer_json(merges=[]))
-    assert load_huggingface_tokenizer(tmp_path).merges == []
 
 
 def with_token(**changes):
@@ -150,73 +147,37 @@ def sequence(split=None, last=None):
 
 REFUSED = {
     "a normalizer": ({"normalizer": {"type": "NFKC"}}, "its normalizer must be NFC or null, got NFKC"),
-    "another pre-tokenizer": (
-        {"pre_tokenizer": {"type": "Whitespace"}},
-        "pre_tokenizer must be ByteLevel, after a Split or alone, got White",
-    ),
     "no pre-tokenizer": ({"pre_tokenizer": None}, "its pre_tokenizer must be ByteLevel, .*, got null"),
-    "several pre-tokenizers": (
-        {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [STEP, STEP]}},
-        "its pre_tokenizer must be ByteLevel, .*, got ByteLevel, ByteLevel",
-    ),
     "another pattern": (
         {"pre_tokenizer": sequence({"pattern": {"Regex": "[0-9]+"}})},
         r"its Split has a pattern that is none of gpt2, qwen, llama3: \{'Regex': '\[0-9\]\+'\}",
     ),
-    "a pattern as a string": (
-        {"pre_tokenizer": sequence({"pattern": {"String": PATTERNS["qwen"]}})},
-        "none of gpt2, qwen, llama3: ",
-    ),
     "words without their ends": ({"pre_tokenizer": sequence({"behavior": "Removed"})}, "must have behavior = Isolated"),
-    "what is between the words": ({"pre_tokenizer": sequence({"invert": True})}, "and invert = false"),
-    "two splits": ({"pre_tokenizer": sequence(last={"use_regex": True})}, "and use_regex = false after a Split"),
     "SentencePiece's characters": ({"byte_fallback": True}, "it merges characters, as SentencePiece does"),
     "a space before the text": ({"pre_tokenizer": STEP | {"add_prefix_space": True}}, "must have add_prefix_space = f"),
     "no words": ({"pre_tokenizer": STEP | {"use_regex": False}}, "and use_regex = true without a Split"),
     "another decoder": ({"decoder": {"type": "WordPiece"}}, "its decoder must be ByteLevel, got WordPiece"),
-    "more ids": ({"post_processor": template(TEXT, SPECIAL)}, "the field 'SpecialToken' is missing"),
     "two ids": (
         {"post_processor": template(SPECIAL, SPECIAL, TEXT)},
         "its post_processor must add at most one token, before the text",
     ),
-    "another id": (
-        {"post_processor": template(SPECIAL, TEXT, ids=[1])},
-        r"its post_processor has another id for '<\|endoftext\|>' than its vocabulary",
-    ),
-    "BERT's ids": (
-        {"post_processor": {"type": "BertProcessing"}},
-        "post_processor must be ByteLevel, TemplateProcessing or null, got Bert",
-    ),
-    "WordPiece": ({"type": "WordPiece"}, "its model must be BPE, got WordPiece"),
     "Unigram": ({"type": "Unigram"}, "its model must be BPE, got Unigram"),
-    "no model": ({"model": None}, "its model must be a dictionary, got NoneType"),
     "dropout": ({"dropout": 0.1}, "its model must not have dropout, got 0.1"),
-    "a prefix": ({"continuing_subword_prefix": "##"}, "its model must not have continuing_subword_prefix, got '##'"),
     "a suffix": ({"end_of_word_suffix": "</w>"}, "its model must not have end_of_word_suffix, got '</w>'"),
     "a token that changes": (
         {"normalizer": {"type": "NFC"}, "added_tokens": with_token(content="e\u0301")},
         "the added token 'e\u0301' must be in the form NFC",
     ),
     "no byte": ({"vocab": {END: 0}}, "the byte 33, written '!', is not among the tokens"),
-    "a vocabulary as a list": ({"vocab": []}, "its vocabulary must be a dictionary, got list"),
-    "an id of text": ({"vocab": {"a": "0"}}, "an id must be a whole number, got '0' for 'a'"),
     "a hole": ({"vocab": {END: 0, "b": 2}}, "it has 2 tokens, but none with the id 1"),
-    "an id below 0": ({"vocab": {END: 0, "b": -1}}, "it has 2 tokens, but none with the id 1"),
     "an id twice": ({"vocab": {"a": 0, "b": 0}}, "'a' and 'b' have the same id 0"),
     "a merge of one": ({"merges": [["a"]]}, "a merge must be two tokens with a space between them, got 'a'"),
-    "a merge of numbers": ({"merges": [[1, 2]]}, r"a merge must be two tokens .*, got \[1, 2\]"),
     "an unknown merge": ({"merges": [["q", "q"]]}, "merge 0 joins 'q' and 'q': 'qq' is not a token"),
     "an added token that strips": ({"added_tokens": with_token(lstrip=True)}, "token '<a>' must not have lstrip"),
-    "an added token that is a word": (
-        {"added_tokens": with_token(single_word=True)},
-        "'<a>' must not have single_word",
-    ),
     "an added token with two ids": (
         {"added_tokens": [*with_token(), ADDED | {"id": 3}]},
         "the added token '<a>' has two ids",
     ),
-    "an added token with another id": ({"added_tokens": with_token(content="b")}, "the token 'b' is there twice"),
-    "an added token of no kind": ({"added_tokens": ["<a>"]}, "an added token must be a dictionary, got str"),
 }
 
 
@@ -238,7 +199,9 @@ def newer_marks(theirs):
         yield from (mark for mark in marks if theirs.normalizer.normalize_str(f"{mark}\u0334")[0] == mark)
 
 
-@pytest.mark.parametrize("count", [300, pytest.param(20_000, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "count", [60, pytest.param(1000, marks=pytest.mark.exhaustive), pytest.param(20_000, marks=pytest.mark.weekly)]
+)
 @pytest.mark.parametrize("name", LATER)
 def test_ids_of_later_models_equal_those_of_the_library(name, count, tmp_path):
     content = tokenizer_json(**LATER[name])
@@ -281,18 +244,14 @@ def test_a_missing_field_is_named(missing, tmp_path):
     ("name", "content", "message"),
     [
         ("tokenizer.json", "{", "tokenizer.json is not JSON: "),
-        ("tokenizer.json", "[]", "Llama 3: it must be a dictionary, got list"),
         ("vocab.json", '{"a": 0, "a": 1}', "vocab.json is not JSON: the name 'a' is there twice"),
-        ("vocab.json", "[]", "its vocabulary must be a dictionary, got list"),
         ("merges.txt", "a b c\n", "merges.txt is not a tokenizer like .*: a merge must be two tokens"),
-        ("merges.txt", "\xff", "merges.txt is not a tokenizer like .*codec can't decode"),
         ("added_tokens.json", "{}", "the tokens of added_tokens.json need a tokenizer.json"),
         (
             "tokenizer_config.json",
             '{"add_prefix_space": true}',
             "tokenizer_config.json .* must not have add_prefix_space",
         ),
-        ("tokenizer_config.json", '{"add_bos_token": true}', "tokenizer_config.json .* must not have add_bos_token"),
     ],
 )
 def test_a_bad_file_is_refused_with_its_path(name, content, message, tmp_path):
@@ -302,12 +261,3 @@ def test_a_bad_file_is_refused_with_its_path(name, content, message, tmp_path):
         load_huggingface_tokenizer(tmp_path)
     assert str(refusal.value).startswith(str(tmp_path))
     assert "\n" not in str(refusal.value)
-
-
-@pytest.mark.parametrize("missing", ["vocab.json", "merges.txt"])
-def test_a_folder_without_a_tokenizer_says_what_it_needs(missing, tmp_path):
-    write_two_files(tmp_path)
-    (tmp_path / missing).unlink()
-    message = f"^{re.escape(str(tmp_path))} has no tokenizer: neither tokenizer.json nor vocab.json and merges.txt$"
-    with pytest.raises(FileNotFoundError, match=message):
-        load_huggingface_tokenizer(tmp_path)

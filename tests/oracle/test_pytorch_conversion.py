@@ -32,26 +32,6 @@ def theirs():
     return to_pytorch(random_state(CONFIG), CONFIG)
 
 
-class Tensor:
-    """As much of a torch tensor as the conversion may use, on a device and with a gradient."""
-
-    def __init__(self, array):
-        self.array, self.detached, self.on_host = array, False, False
-
-    def detach(self):
-        self.detached = True
-        return self
-
-    def cpu(self):
-        self.on_host = True
-        return self
-
-    def numpy(self):
-        assert self.detached
-        assert self.on_host
-        return self.array
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", CONFIGS)
 def test_to_pytorch_and_back_is_exact_and_keeps_the_dtype(name, dtype):
@@ -74,41 +54,10 @@ def test_a_model_takes_the_converted_weights_beside_its_own_embeddings(name):
     assert all(np.array_equal(array, expected[name]) for name, array in model.state_dict().items())
 
 
-def test_tensors_are_detached_and_brought_to_the_host(theirs):
-    expected = from_pytorch(theirs, CONFIG)
-    got = from_pytorch({name: Tensor(array) for name, array in theirs.items()}, CONFIG)
-    assert all(np.array_equal(got[name], expected[name]) for name in expected)
-
-
-def test_nested_lists_are_taken_as_arrays(theirs):
-    got = from_pytorch({name: array.tolist() for name, array in theirs.items()}, CONFIG)
-    assert all(np.array_equal(array, from_pytorch(theirs, CONFIG)[name]) for name, array in got.items())
-
-
-def test_results_are_contiguous_copies_in_both_directions(theirs):
-    state = random_state(CONFIG)
-    for given, made in ((theirs, from_pytorch(theirs, CONFIG)), (state, to_pytorch(state, CONFIG))):
-        assert all(array.flags.c_contiguous for array in made.values())
-        assert not any(np.shares_memory(a, b) for a in made.values() for b in given.values())
-
-
 def test_a_missing_tensor_is_named(theirs):
     del theirs["decoder.layers.1.multihead_attn.in_proj_bias"]
     message = "the PyTorch state does not fit this config: missing ['decoder.layers.1.multihead_attn.in_proj_bias']"
     with pytest.raises(ValueError, match=re.escape(f"{message}, unexpected nothing")):
-        from_pytorch(theirs, CONFIG)
-
-
-def test_the_final_norms_are_unexpected_for_a_model_that_has_none(theirs):
-    norms = ["decoder.norm.bias", "decoder.norm.weight", "encoder.norm.bias"]
-    with pytest.raises(ValueError, match=re.escape(f"missing nothing, unexpected {norms} and 1 more")):
-        from_pytorch(theirs, CONFIGS["post-norm, without final norm"])
-
-
-@pytest.mark.parametrize("name", ["encoder.layers.2.norm1.weight", "source_embedding.tokens.E", "module.x"])
-def test_an_unexpected_tensor_of_pytorchs_is_named(theirs, name):
-    theirs[name] = np.ones(6)
-    with pytest.raises(ValueError, match=re.escape(f"missing nothing, unexpected ['{name}']")):
         from_pytorch(theirs, CONFIG)
 
 
@@ -119,23 +68,9 @@ def test_a_tensor_of_pytorchs_in_our_layout_is_refused_for_its_shape(theirs):
         from_pytorch(theirs, CONFIG)
 
 
-def test_a_packed_projection_that_is_too_short_is_refused_for_its_shape(theirs):
-    theirs["decoder.layers.0.multihead_attn.in_proj_weight"] = np.zeros((12, 6))
-    with pytest.raises(ValueError, match=re.escape("of shape (12, 6), this config needs (18, 6)")):
-        from_pytorch(theirs, CONFIG)
-
-
 def test_a_missing_and_an_unexpected_array_of_ours_are_named():
     state = random_state(CONFIG)
     state["encoder.layers.0.typo"] = state.pop("encoder.norm.beta")
     message = "the state does not fit this config: missing ['encoder.norm.beta'], unexpected ['encoder.layers.0.typo']"
-    with pytest.raises(ValueError, match=re.escape(message)):
-        to_pytorch(state, CONFIG)
-
-
-def test_an_array_of_ours_with_a_wrong_shape_is_named():
-    state = random_state(CONFIG)
-    state["decoder.layers.0.cross_attention.sublayer.kv.W"] = np.zeros((12, 6))
-    message = "the state has decoder.layers.0.cross_attention.sublayer.kv.W of shape (12, 6), this config needs (6, 12)"
     with pytest.raises(ValueError, match=re.escape(message)):
         to_pytorch(state, CONFIG)

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from minitransformer.core import Parameter
-from minitransformer.functional import causal_mask, gelu, gelu_tanh, padding_mask, silu
-from minitransformer.functional.erf import erf
+from minitransformer.functional import causal_mask, padding_mask
 from minitransformer.gradcheck.check import randomize_parameters
 from minitransformer.gradcheck.subjects.layers import config
 from minitransformer.interop.pytorch import from_pytorch, to_pytorch
@@ -28,25 +27,23 @@ from tests.oracle.problems import (
     solve_ours,
     solve_theirs,
 )
-from tests.oracle.theirs import apply_activation
 
 torch = pytest.importorskip("torch")
 
 N = REFERENCE_SIZES
-SIZES = [REFERENCE_SIZES, *map(random_sizes, (1, 2, 11))]
 SHAPES = {"W": (5, 3), "b": (3,), "E": (7, 4)}
 
 
-@pytest.mark.parametrize("n", SIZES, ids=lambda n: "x".join(map(str, n)))
 @pytest.mark.parametrize("name", PARITY)
+@pytest.mark.parametrize(
+    "n",
+    [REFERENCE_SIZES, *(pytest.param(random_sizes(seed), marks=pytest.mark.exhaustive) for seed in (2, 11))],
+    ids=lambda n: "x".join(map(str, n)),
+)
 def test_output_and_every_gradient_equal_those_of_pytorch(name, n, record_property):
     numbers = draw(name, n, seed=sum(n))
     found = errors(solve_ours(name, n, numbers), solve_theirs(name, n, numbers))
     assert_all_within(BOUND, found, name, record_property)
-
-
-def test_the_random_sizes_have_sources_both_longer_and_shorter_than_targets():
-    assert {n.S > n.T for n in SIZES} == {True, False}
 
 
 def test_adam_takes_the_steps_of_pytorchs_adam(record_property):
@@ -83,7 +80,7 @@ def test_clipping_scales_as_pytorchs_does_and_returns_the_same_norm(max_norm, re
     assert_all_within(BOUND, found, f"clipping to {max_norm}", record_property)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.exhaustive)])
 def test_ten_training_steps_equal_those_of_pytorch(seed, record_property):
     start = training.draw_start(seed)
     expected = training.train_theirs(start)
@@ -133,18 +130,3 @@ def test_pytorchs_transformer_loads_our_weights_under_just_its_own_names(norm):
     again = from_pytorch(theirs.state_dict(), model.config)
     assert again
     assert all(np.array_equal(array, model.state_dict()[name]) for name, array in again.items())
-
-
-@pytest.mark.parametrize("function", [gelu, gelu_tanh, silu], ids=lambda function: function.__name__)
-def test_in_float32_each_entry_is_as_near_to_the_exact_one_as_pytorchs(function):
-    """Nobody knows the last digit in float32; ours may be a few units further from it than PyTorch's, no more."""
-    x = np.linspace(-8.0, 8.0, 4001, dtype=np.float32)
-    exact = apply_activation(torch, function.__name__, torch.tensor(x, dtype=torch.float64)).numpy()
-    theirs = apply_activation(torch, function.__name__, torch.tensor(x)).numpy()
-    ours, _ = function(x)
-    assert np.abs(ours - exact).max() <= np.abs(theirs - exact).max() + 4 * np.spacing(np.float32(1.0))
-
-
-def test_erf_is_that_of_pytorch():
-    x = np.linspace(-7.0, 7.0, 2001)
-    assert np.abs(erf(x) - torch.erf(torch.tensor(x)).numpy()).max() <= 4 * np.spacing(0.5)

@@ -20,7 +20,7 @@ from tests.refusals import drawn_inputs as inputs
 from tests.refusals.ending import REFUSED, SUCCESS, ending_of
 
 TARGETS = (files.checkpoints, files.forged_checkpoints, files.texts, files.tokenizers, files.pairs)
-TARGETS += (files.huggingface_models, files.huggingface_tokenizers, inputs.configurations, inputs.command_lines)
+TARGETS += (files.huggingface_models, files.huggingface_tokenizers, inputs.command_lines)
 
 
 def failures(target, numbers, good):

@@ -24,12 +24,6 @@ def flip_bits(rng, data):
     return bytes(changed)
 
 
-def flip_bits_in_front(rng, data):
-    """One or two bits of the first kilobyte, where headers are."""
-    front = min(len(data), 1024)
-    return flip_bits(rng, data[:front]) + data[front:]
-
-
 def cut(rng, data):
     """The end is missing."""
     return data[: rng.integers(len(data) + 1)]
@@ -49,26 +43,11 @@ def insert(rng, data):
     return data[:place] + extra + data[place:]
 
 
-def repeat(rng, data):
-    """A piece comes twice."""
-    start, stop = sorted(rng.integers(len(data) + 1, size=2))
-    return data[:stop] + data[start:stop] + data[stop:]
-
-
 def change_length(rng, data):
     """Another number in the first eight bytes, which say how long the header is."""
     (length,) = struct.unpack("<Q", data[:8].ljust(8, b"\0"))
     number = NUMBERS[rng.integers(len(NUMBERS))] if rng.random() < 0.5 else max(0, length + int(rng.integers(-9, 10)))
     return struct.pack("<Q", number % 2**64) + data[8:]
-
-
-def change_number(rng, data):
-    """A digit becomes another."""
-    places = [place for place, byte in enumerate(data[:4096]) if 48 <= byte <= 57]
-    if not places:
-        return data
-    place = places[rng.integers(len(places))]
-    return data[:place] + b"%d" % rng.integers(10) + data[place + 1 :]
 
 
 def edit_json(rng, data):
@@ -79,16 +58,6 @@ def edit_json(rng, data):
     except (ValueError, RecursionError):
         return data
     text = json.dumps(edited(rng, content)).encode()
-    return (struct.pack("<Q", len(text)) if start else b"") + text + data[stop:]
-
-
-def respace(rng, data):
-    """The JSON in the file is laid out otherwise, which changes nothing that it says."""
-    start, stop = json_of(data)
-    try:
-        text = json.dumps(json.loads(data[start:stop]), indent=int(rng.integers(0, 4))).encode()
-    except (ValueError, RecursionError):
-        return data
     return (struct.pack("<Q", len(text)) if start else b"") + text + data[stop:]
 
 
@@ -124,14 +93,10 @@ def json_of(data):
 
 KINDS = (
     flip_bits,
-    flip_bits_in_front,
     cut,
     drop,
     insert,
-    repeat,
     change_length,
-    change_number,
-    respace,
     edit_json,
     edit_json,
 )
