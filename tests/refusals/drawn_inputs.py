@@ -22,8 +22,8 @@ WORK = (
     "cli.explore.serve",
 )
 WORDS = ["", "a\nb", "\udcff", "1" * 40]
-WORDS += "ä copy reverse shakespeare masked 06 99 tiny base model bad folder".split()
-WORDS += "-1 0 1 2 4 3.5 1e3 nan inf x post gpt rope".split()
+WORDS += ["ä", "copy", "reverse", "shakespeare", "masked", "06", "99", "tiny", "base", "model", "bad", "folder"]
+WORDS += ["-1", "0", "1", "2", "4", "3.5", "1e3", "nan", "inf", "x", "post", "gpt", "rope"]
 SOUND = """
 train copy
 train masked --text text --length 8 --d-model 8 --num-layers 1
