@@ -1,4 +1,4 @@
-"""`generate` with every kind of model: one prompt, a dialogue on a terminal, lines from a pipe, and what it refuses."""
+"""`generate` with every kind of model: one prompt, a dialogue, lines from a pipe, and what it refuses."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Recurrent models on the command line: training, figures, resuming, generating, and what they refuse."""
+"""Recurrent models on the command line: training, figures, resuming and generating."""
 
 import pytest
 

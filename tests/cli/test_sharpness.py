@@ -1,4 +1,4 @@
-"""`sharpness`: the eigenvalues of trained models, in a table and as JSON, and what it refuses."""
+"""`sharpness`: the eigenvalues of trained models, in a table and as JSON."""
 
 import json
 

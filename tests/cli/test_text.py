@@ -1,4 +1,4 @@
-"""`train` on text, and decoder-only toy tasks, from the command line: small, but from start to end."""
+"""`train` on text from the command line: small, but from start to end."""
 
 import json
 import lzma

@@ -1,4 +1,4 @@
-"""`minitransformer train`: three steps of every task leave a model, a log and two figures; bad input leaves nothing."""
+"""`minitransformer train`: three steps leave a model, a log and two figures; bad input leaves nothing."""
 
 import contextlib
 import dataclasses

@@ -1,4 +1,4 @@
-"""Coreference: the sentences, where heads look, the rows that are turned, and what the findings conclude."""
+"""Coreference: the sentences, where heads look, and the rows that are turned."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Grokking: the split, the frequencies of an embedding by sums of cosines and sines, and what the findings conclude."""
+"""Grokking: the split, and the frequencies of an embedding by sums of cosines and sines."""
 
 import math
 

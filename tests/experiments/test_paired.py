@@ -1,4 +1,4 @@
-"""Comparisons by seed: intervals of paired differences, rows that survive an interruption, the tables' verdicts."""
+"""Comparisons by seed: intervals of paired differences, and rows that survive an interruption."""
 
 import math
 

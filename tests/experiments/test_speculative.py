@@ -1,4 +1,4 @@
-"""The prediction of the experiment on speculative decoding, and what it says of rows whose answer is known."""
+"""The prediction of the experiment on speculative decoding."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The speedrun: which changes a row has, what it is compared with, and what the findings conclude."""
+"""The speedrun: which changes a row has, how it is trained, and how it is scored."""
 
 import numpy as np
 import pytest

@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 
 from tests.refusals import drawn_files as files
-from tests.refusals import drawn_inputs as inputs
+from tests.refusals import drawn_lines as lines
 from tests.refusals.ending import REFUSED, SUCCESS, ending_of
 
 TARGETS = (files.checkpoints, files.forged_checkpoints, files.texts, files.tokenizers, files.pairs)
-TARGETS += (files.huggingface_models, files.huggingface_tokenizers, inputs.command_lines)
+TARGETS += (files.huggingface_models, files.huggingface_tokenizers, lines.command_lines)
 
 
 def failures(target, numbers, good):
