@@ -43,23 +43,10 @@ def test_dropout_gradient_is_zero_just_where_the_output_is_zero():
     assert same(dropout_backward(dy, mask) == 0, y == 0)
 
 
-def test_the_same_seed_replays_the_mask_and_another_draws_anew():
-    x, _ = example()
-    y, _ = dropout(x, 0.4, make_generator(4))
-    assert same(dropout(x, 0.4, make_generator(4))[0], y)
-    assert not same(dropout(x, 0.4, make_generator(5))[0], y)
-
-
 def test_no_two_slices_along_any_axis_share_a_mask():
     y, _ = dropout(device(np.ones((20, 30, 40))), 0.4, make_generator(10))
     for axis, length in enumerate(y.shape):
         assert len({piece.tobytes() for piece in np.moveaxis(host(y), axis, 0)}) == length
-
-
-def test_two_uses_of_one_generator_draw_two_masks():
-    x, _ = example()
-    rng = make_generator(6)
-    assert not same(dropout(x, 0.4, rng)[0], dropout(x, 0.4, rng)[0])
 
 
 @pytest.mark.parametrize(("rate", "seed"), [(0.4, None), (0.0, 7)], ids=["no generator", "rate 0"])
@@ -70,24 +57,10 @@ def test_dropout_without_generator_or_at_rate_zero_is_the_identity_itself(rate, 
     assert dropout_backward(dy, mask) is dy
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_dropout_keeps_the_dtype_and_writes_to_no_input(dtype):
-    x, dy = example(dtype)  # both are read-only
-    y, mask = dropout(x, 0.4, make_generator(8))
-    assert y.dtype == dropout_backward(dy, mask).dtype == dtype
-
-
 def test_dropout_at_a_rate_just_below_one_keeps_a_share():
     y = host(dropout(device(np.ones(2**20)), 0.999999, make_generator(3))[0])
     assert np.isfinite(y).all()
     assert 0 < (y != 0).sum() < 100
-
-
-def test_dropout_remembers_which_entries_it_kept_and_their_scale():
-    x, _ = example()
-    y, mask = dropout(x, 0.25, make_generator(3))
-    assert same(mask.keep, y != 0)
-    assert mask.scale == 4 / 3
 
 
 def test_a_dropped_entry_is_zero_however_large_it_was():

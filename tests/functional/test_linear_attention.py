@@ -104,52 +104,6 @@ def test_features_of_very_negative_numbers_keep_their_digits():
     np.testing.assert_allclose(slope, np.minimum(expected, 1.0), rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"causal": True}, "as many queries as keys"),
-        ({"chunk": 0}, "chunk must be at least 1"),
-        ({"allowed": np.ones((B, 1, T, S), bool)}, "allowed must be broadcastable"),
-        ({"allowed": np.ones((B, 2, 1, S), bool)}, "allowed must be broadcastable"),
-        ({"allowed": np.ones((B, 1, 2, S), bool)}, "allowed must be broadcastable"),
-        ({"allowed": np.ones(S, bool)}, r"allowed must be of shape \(B, 1, 1, S\)"),
-    ],
-)
-def test_linear_attention_refuses_what_does_not_fit(options, message):
-    q, k, v, _, _ = example(False)
-    if "allowed" in options:
-        options = {"allowed": device(options["allowed"])}
-    with pytest.raises(ValueError, match=message):
-        linear_attention(q, k, v, **options)
-
-
-def test_queries_without_the_axes_of_batch_and_heads_are_refused():
-    q, k, v, _, _ = example(False)
-    with pytest.raises(ValueError, match=r"linear attention takes q of shape \(B, H, T, D\), got \(7, 3\)"):
-        linear_attention(q[0, 0], k[0, 0], v[0, 0])
-
-
-@pytest.mark.parametrize(("option", "value"), [("causal", 1), ("chunk", 2.0)])
-def test_options_of_another_type_are_refused(option, value):
-    q, k, v, _, _ = example(True)
-    with pytest.raises(TypeError, match=f"{option} must be"):
-        linear_attention(q, k, v, **{option: value})
-
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_a_gradient_of_another_shape_is_refused(causal):
-    q, k, v, dy, _ = example(causal)
-    _, cache = linear_attention(q, k, v, None, causal)
-    with pytest.raises(ValueError, match=r"dy must be of shape \(2, 4, 7, 3\), got \(2, 4, 1, 3\)"):
-        linear_attention_backward(dy[:, :, :1], cache)
-
-
-def test_features_are_refused_of_what_is_no_array_of_floating_point_numbers():
-    for wrong in (device(np.arange(3)), [0.5, -0.5]):
-        with pytest.raises(TypeError, match="x must be an array of floating-point numbers"):
-            elu_plus_one(wrong)
-
-
 @pytest.mark.parametrize(("library", "chunk"), [("numpy", linear.CHUNK), (strict, linear.GPU_CHUNK)])
 def test_a_gpu_gets_longer_chunks_by_default(library, chunk):
     with use_backend(library):

@@ -71,26 +71,3 @@ def test_queries_that_start_later_see_what_they_would_see_in_the_whole():
 def test_blocks_are_allowed_or_forbidden_as_a_whole():
     mask = host(BlockPattern(np.array([[True, False], [False, True]]), 3).mask(5, 4))[0, 0]
     assert (mask == mask_by_loops(5, 4, lambda t, s: t // 3 == s // 3)).all()
-
-
-def test_blocks_of_one_token_are_a_mask_of_pairs():
-    pairs = np.random.default_rng(0).random((T, S)) < 0.5
-    assert (host(BlockPattern(pairs, 1).mask(T, S))[0, 0] == pairs).all()
-
-
-@pytest.mark.parametrize(
-    ("make", "error", "message"),
-    [
-        (lambda: Pattern(window=0), ValueError, "window must be at least 1"),
-        (lambda: Pattern(stride=1.5), TypeError, "stride must be a whole number"),
-        (lambda: Pattern(num_global=-1), ValueError, "num_global must be at least 0"),
-        (lambda: Pattern(causal=1), TypeError, "causal must be True or False"),
-        (lambda: BlockPattern(np.ones((3, 3), bool), 0), ValueError, "size must be at least 1"),
-        (lambda: BlockPattern(np.ones((3, 3), bool), 2.0), TypeError, "size must be a whole number"),
-        (lambda: BlockPattern(np.ones(3, bool), 2), ValueError, "blocks must be a boolean matrix"),
-        (lambda: BlockPattern(np.ones((3, 3)), 2), ValueError, "blocks must be a boolean matrix"),
-    ],
-)
-def test_patterns_refuse_what_they_cannot_be(make, error, message):
-    with pytest.raises(error, match=message):
-        make()

@@ -38,14 +38,6 @@ def test_a_step_of_k_turns_each_pair_of_features_by_a_fixed_angle():
         assert relative_error(table[k:, 2 * i + 1], turned_cosine) <= 1e-12
 
 
-def test_the_product_of_two_positions_depends_on_their_distance_alone():
-    table = sinusoidal_positions(LENGTH, C, np.float64)
-    products = table @ table.T
-    for distance in range(LENGTH):
-        along = np.diagonal(products, distance)
-        assert relative_error(along, np.full(len(along), along[0])) <= 1e-12
-
-
 def test_far_positions_are_exact_in_float32_because_the_angles_are_not():
     table = sinusoidal_positions(5001, C, np.float32)
     assert table.dtype == np.float32
@@ -70,9 +62,3 @@ def test_rows_from_several_starts_are_those_of_each_sequence_and_padding_in_fron
 def test_rows_of_sequences_that_have_not_begun_yet_are_all_the_first():
     table = sinusoidal_positions(LENGTH, C)
     assert np.array_equal(rows_from(table, np.array([-9, -5]), 4), np.broadcast_to(table[0], (2, 4, C)))
-
-
-@pytest.mark.parametrize("start", [LENGTH - 3, -1, np.array([LENGTH - 3, 0]), np.array([0, LENGTH])])
-def test_rows_outside_the_table_are_refused(start):
-    with pytest.raises(ValueError, match="position"):
-        rows_from(sinusoidal_positions(LENGTH, C), start, 4)

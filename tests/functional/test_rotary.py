@@ -43,13 +43,6 @@ def test_rotation_is_a_complex_multiplication_of_each_pair(start, base):
     assert relative_error(y, naive_rotation(host(x), start, base)) <= 1e-13
 
 
-def test_backward_turns_back():
-    x, dy = example()
-    _, cache = rotate(x, *tables(start=START))
-    dx = rotate_backward(dy, cache)
-    assert relative_error(dx, naive_rotation(host(dy), START, direction=-1)) <= 1e-13
-
-
 def test_backward_undoes_forward_and_forward_backward():
     x, _ = example()
     y, cache = rotate(x, *tables(start=START))
@@ -78,30 +71,6 @@ def test_a_score_depends_on_the_distance_alone_and_at_distance_zero_is_that_with
     assert len(np.unique(np.round(scores[0], 6))) == length, "other distances have other scores"
 
 
-def test_pairs_of_halves_are_the_same_but_for_the_order_of_features():
-    """In the code of LLaMA: feature i with i + D / 2, and both turned by pair i's angle."""
-    x, _ = example()
-    halves = np.concatenate([np.arange(0, D, 2), np.arange(1, D, 2)])  # where each feature comes from
-    other, cos, sin = host(x)[..., halves], *(host(table) for table in tables())
-    first, second = other[..., : D // 2], other[..., D // 2 :]
-    expected = np.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1)
-    assert relative_error(host(rotate(x, *tables())[0])[..., halves], expected) <= 1e-13
-
-
-def test_real_and_imaginary_parts_of_complex_input_are_turned_each_by_itself():
-    x, y = example()
-    turned, _ = rotate(x + 1j * y, *tables())
-    assert same(turned.real, rotate(x, *tables())[0])
-    assert same(turned.imag, rotate(y, *tables())[0])
-
-
-@pytest.mark.parametrize(("dtype", "other"), [(np.float32, np.float64), (np.float64, np.float32)])
-def test_tables_of_another_dtype_are_refused_by_both(dtype, other):
-    x, _ = example(dtype)
-    with pytest.raises(TypeError, match=f"x is {np.dtype(dtype)}, but the cosines and sines belong to another dtype"):
-        rotate(x, *tables(dtype=other))
-
-
 @pytest.mark.host_only  # the tables are computed with NumPy whatever the backend
 def test_the_tables_are_the_sinusoids_of_the_paper():
     cos, sin = rotary_tables(23, D)
@@ -128,12 +97,6 @@ def test_stretched_angles_are_all_divided_or_only_those_of_slow_pairs():
             assert abs(sin[t, i] - np.sin(t * speed)) <= 1e-13
     kinds = np.digitize(original * base ** (-2 * np.arange(width // 2) / width) / (2 * np.pi), [1, 4])
     assert set(kinds) == {0, 1, 2}, "pairs of all three kinds must be tried"
-
-
-@pytest.mark.host_only
-def test_an_odd_width_is_refused_by_its_number():
-    with pytest.raises(ValueError, match="the width of a head must be even, got 7"):
-        rotary_tables(T, 7)
 
 
 def test_rotation_does_not_depend_on_the_order_in_memory():

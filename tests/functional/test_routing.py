@@ -96,9 +96,3 @@ def test_the_z_loss_is_the_mean_square_of_the_log_of_the_sum_and_costs_nothing_w
     assert float(z_loss(free)[0]) <= 1e-30
     far = z_loss(device(np.array([[800.0, 800.0]])))[0]  # exp(800) overflows
     assert float(far) == pytest.approx((800 + math.log(2)) ** 2)
-
-
-def test_what_is_no_choice_is_refused():
-    _, p, _ = example()
-    with pytest.raises(TypeError, match="boolean"):
-        expert_weights(p, p)

@@ -1,4 +1,4 @@
-"""Rows are added to a table at their ids; what does not fit is refused before anything changes."""
+"""Rows are added to a table at their ids."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from minitransformer.functional.scatter import scatter_add
 from tests.helpers import device, host, random_array, relative_error
 
-V, C, N = 9, 3, 20
+V, C = 9, 3
 
 
 def added_one_by_one(table, ids, rows):
@@ -41,24 +41,3 @@ def test_no_rows_at_all_change_nothing():
     table = device(np.ones((V, C)))
     scatter_add(table, np.zeros(0, np.int64), device(np.ones((0, C))))
     assert (host(table) == 1).all()
-
-
-@pytest.mark.parametrize(
-    ("table", "ids", "rows", "error", "message"),
-    [
-        ((V, C, 1), np.zeros(N, int), (N, C), ValueError, r"table must be of shape \(V, C\)"),
-        ((V,), np.zeros(N, int), (N,), ValueError, r"table must be of shape \(V, C\)"),
-        ((V, C), np.zeros(N, int), (N + 1, C), ValueError, "rows must be of shape"),
-        ((V, C), np.zeros(N, int), (N, 1), ValueError, "rows must be of shape"),
-        ((V, C), np.zeros((N, 1), int), (N, C), ValueError, "ids must be of shape"),
-        ((V, C), np.full(N, V), (N, C), IndexError, f"token id {V}"),
-        ((V, C), np.full(1, V), (1, C), IndexError, f"token id {V}"),
-        ((V, C), np.full(N, -1), (N, C), IndexError, "token id -1"),
-        ((V, C), np.zeros(N), (N, C), TypeError, "must be integer"),
-    ],
-)
-def test_what_does_not_fit_is_refused_and_nothing_is_added(table, ids, rows, error, message):
-    table = device(np.zeros(table))
-    with pytest.raises(error, match=message):
-        scatter_add(table, ids, device(np.ones(rows)))
-    assert not host(table).any()

@@ -53,27 +53,12 @@ def test_softmax_equals_exponentials_over_their_sum(masked):
     assert relative_error(p, expected) <= 1e-12
 
 
-def test_softmax_rows_sum_to_one_and_are_not_negative():
-    scores, allowed, _ = example()
-    p = host(softmax(30.0 * scores, allowed)[0])
-    sums = p.sum(axis=-1)
-    assert sums[EMPTY] == 0
-    sums[EMPTY] = 1
-    assert np.abs(sums - 1).max() <= 1e-14
-    assert (p >= 0).all()
-
-
-def test_each_row_of_the_score_gradient_sums_to_zero():
+def test_each_row_of_the_score_gradient_sums_to_zero_and_nothing_reaches_what_is_not_allowed():
     scores, allowed, dp = example()
     _, cache = softmax(scores, allowed)
     ds = host(softmax_backward(dp, cache))
     assert np.abs(ds.sum(axis=-1)).max() <= 1e-14 * np.abs(ds).max()
-
-
-def test_softmax_gradient_is_exactly_zero_wherever_attention_is_not_allowed():
-    scores, allowed, dp = example()
-    _, cache = softmax(scores, allowed)
-    assert (host(softmax_backward(dp, cache))[~host(allowed)] == 0).all()
+    assert (ds[~host(allowed)] == 0).all()
 
 
 @pytest.mark.parametrize("size", [1e9, 1e300, np.inf, np.nan])

@@ -54,7 +54,7 @@ def assert_equal(full, tiled, bound=1e-14):
 
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=str)
-@pytest.mark.parametrize("tile", [(1, 1), (3, 4), (4, 3), (64, 64)])
+@pytest.mark.parametrize("tile", [(1, 1), (3, 4), (64, 64)])
 def test_tiled_attention_equals_full_attention_under_the_mask_of_its_pattern(pattern, tile):
     rng = np.random.default_rng(1)
     padding = device(rng.random((B, 1, 1, S)) < 0.7)
@@ -62,17 +62,6 @@ def test_tiled_attention_equals_full_attention_under_the_mask_of_its_pattern(pat
     bias = random_array(rng, H, T, S)
     for allowed, some_bias in itertools.product((None, padding, anything), (None, bias)):
         assert_equal(*both(*example(), pattern, allowed, some_bias, tile=tile), bound=1e-13)
-
-
-@pytest.mark.parametrize("groups", [1, 2, 3])
-def test_grouped_heads_equal_heads_whose_keys_are_repeated(groups):
-    q, k, v, dy = example(groups)
-    repeated = [np.repeat(host(x), H // groups, axis=1) for x in (k, v)]
-    y, cache = scaled_dot_product_attention(q, *(device(x) for x in repeated))
-    dq, dk, dv, _ = scaled_dot_product_attention_backward(dy, cache)
-    dk, dv = (host(x).reshape(B, groups, H // groups, S, D).sum(axis=2) for x in (dk, dv))
-    for results in both(q, k, v, dy, Pattern(), tile=(2, 4)):
-        assert_equal((y, dq, device(dk), device(dv), None), results, bound=1e-13)
 
 
 def test_block_pattern_equals_full_attention_under_its_mask():
@@ -95,18 +84,8 @@ def test_tiles_in_which_nothing_is_allowed_are_never_read():
     assert np.isfinite(host(y)).all()
 
 
-def test_tiles_that_are_wholly_allowed_or_forbidden_have_no_mask_and_keys_at_the_ends_are_left_out():
-    pattern = Pattern(causal=True, window=6)
-    assert pattern.tile(slice(8, 10), slice(6, 8)) == (slice(6, 8), None)
-    assert pattern.tile(slice(8, 10), slice(10, 12)) is None
-    assert pattern.tile(slice(8, 10), slice(0, 3)) is None
-    columns, forbidden = pattern.tile(slice(8, 10), slice(7, 12))
-    assert columns == slice(7, 10)
-    assert forbidden.tolist() == [[False, False], [False, False], [True, False]]  # by key, then by query
-
-
-@pytest.mark.parametrize("groups", [1, 3, 6])
-@pytest.mark.parametrize("pattern", PATTERNS, ids=str)
+@pytest.mark.parametrize("groups", [3, 6])
+@pytest.mark.parametrize("pattern", PATTERNS[::2], ids=str)
 def test_bias_by_distance_equals_the_bias_of_every_pair(pattern, groups):
     q, k, v, dy = example(groups)
     distances = random_array(np.random.default_rng(2), H, 1, T + S - 1)
@@ -186,20 +165,6 @@ def test_weights_of_the_cache_are_those_of_full_attention():
     assert relative_error(tiled.weights, full.weights) <= 1e-14
 
 
-def test_inputs_are_not_changed():
-    for contiguous in (True, False):
-        arrays = [host(x).copy() for x in example()]
-        if not contiguous:  # as `split_heads` returns them
-            arrays = [np.ascontiguousarray(x.transpose(0, 2, 1, 3)).transpose(0, 2, 1, 3) for x in arrays]
-        before = [x.copy() for x in arrays]
-        q, k, v, dy = (device(x) for x in arrays)
-        _, cache = tiled_attention(q, k, v, tile=(2, 4))
-        first = tiled_attention_backward(dy, cache)[:3]
-        again = tiled_attention_backward(dy, cache)[:3]
-        assert all(same(a, b) for a, b in zip(first, again, strict=True))
-        assert all(same(a, b) for a, b in zip((q, k, v, dy), before, strict=True))
-
-
 def peak_of(function):
     """The peak of memory, in bytes, that a call allocates."""
     function()  # once before: caches of the interpreter do not count
@@ -211,7 +176,7 @@ def peak_of(function):
 
 
 @pytest.mark.host_only
-@pytest.mark.parametrize(("length", "factor"), [(512, 4), pytest.param(2048, 20, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(("length", "factor"), [(512, 4), pytest.param(2048, 20, marks=pytest.mark.weekly)])
 def test_memory_does_not_grow_with_the_square_of_the_length(length, factor):
     rng = np.random.default_rng(0)
     q, k, v, dy = (rng.standard_normal((1, 8, length, 64), dtype=np.float32) for _ in range(4))
@@ -242,34 +207,15 @@ print(resident_peak())
 """
 
 
-@pytest.mark.exhaustive
+@pytest.mark.weekly
 @pytest.mark.host_only
 def test_a_text_of_16384_tokens_fits_into_a_gigabyte():
     result = subprocess.run([sys.executable, "-c", LONG], capture_output=True, text=True, check=True)
     assert int(result.stdout) < 1e9  # one head's weights alone would be as much
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"tile": (4, 0)}, "tile must be at least 1"),
-        ({"dropout_rate": 1.0}, "dropout_rate must be"),
-        ({"bias": np.zeros((H, T, 1))}, "bias must be of shape"),
-        ({"bias": np.zeros((H, 1, T + S))}, "bias must be of shape"),
-        ({"allowed": np.ones((B, H, T, S + 1), bool)}, "allowed must be broadcastable"),
-        ({"q": np.zeros((T, D))}, "q of shape"),
-    ],
-)
-def test_tiled_attention_refuses_what_does_not_fit(change, message):
-    q, k, v, _ = example()
-    if "q" in change:
-        q, k, v, change = device(change["q"]), k[0, 0], v[0, 0], {}
-    with pytest.raises(ValueError, match=message):
-        tiled_attention(q, k, v, **{name: device(x) if hasattr(x, "shape") else x for name, x in change.items()})
-
-
-@pytest.mark.parametrize("numbers", [1, 40, 150])
-@pytest.mark.parametrize("groups", [1, 3, H])
+@pytest.mark.parametrize("numbers", [1, 40])
+@pytest.mark.parametrize("groups", [1, 3])
 def test_any_number_of_heads_and_sequences_can_be_computed_together(groups, numbers):
     bias = random_array(np.random.default_rng(4), H, T, S)
     full, together = both(*example(groups), Pattern(), bias=bias, tile=(3, 4))
@@ -288,13 +234,6 @@ def test_heads_and_sequences_that_are_computed_apart_drop_different_weights():
     assert len(masks) == B * 2 * H
 
 
-def test_every_call_with_dropout_draws_a_seed_of_its_own():
-    q, k, v, _ = example()
-    rng = make_generator(0)
-    seeds = {tiled_attention(q, k, v, None, 0.5, rng)[1].seed for _ in range(300)}
-    assert len(seeds) == 300
-
-
 @pytest.mark.parametrize(("rate", "rng"), [(0.0, make_generator(0)), (0.5, None)])
 def test_nothing_is_dropped_at_rate_zero_or_without_a_generator(rate, rng):
     q, k, v, _ = example()
@@ -303,16 +242,12 @@ def test_nothing_is_dropped_at_rate_zero_or_without_a_generator(rate, rng):
     assert same(y, tiled_attention(q, k, v)[0])
 
 
-def test_scale_replaces_the_one_of_the_paper_and_scores_are_multiplied_by_it():
-    q, k, v, dy = example()
-    y, cache = tiled_attention(q, k, v, scale=0.7, tile=(3, 4))
+def test_scale_replaces_the_one_of_the_paper():
+    q, k, v, _ = example()
+    y, _ = tiled_attention(q, k, v, scale=0.7, tile=(3, 4))
     weights = np.exp(0.7 * host(q) @ host(k).swapaxes(-1, -2))
     weights /= weights.sum(axis=-1, keepdims=True)
     assert relative_error(y, weights @ host(v)) <= 1e-13
-    doubled, cache_doubled = tiled_attention(device(2 * host(q)), k, v, scale=0.35, tile=(3, 4))
-    assert relative_error(doubled, y) <= 1e-13
-    dq, dq_doubled = (tiled_attention_backward(dy, each)[0] for each in (cache, cache_doubled))
-    assert relative_error(2 * host(dq_doubled), dq) <= 1e-12
 
 
 @pytest.mark.host_only
@@ -323,17 +258,3 @@ def test_negligible_weights_are_zero_as_in_full_attention():
     y, cache = tiled_attention(q, k, v)
     assert y.item() == 0.0
     assert tiled_attention_backward(q, cache)[2][0, 0, 1, 0] == 0.0
-
-
-@pytest.mark.parametrize("rate", [0.0, 0.5])
-def test_a_seed_in_place_of_a_generator_is_refused(rate):
-    q, k, v, _ = example()
-    with pytest.raises(TypeError, match=r"rng must be a numpy\.random\.Generator or None, got int"):
-        tiled_attention(q, k, v, None, rate, 7)
-
-
-def test_a_gradient_of_another_shape_is_refused():
-    q, k, v, dy = example()
-    _, cache = tiled_attention(q, k, v)
-    with pytest.raises(ValueError, match=r"dy must be of shape \(2, 6, 7, 3\), got \(2, 6, 1, 3\)"):
-        tiled_attention_backward(dy[:, :, :1], cache)

@@ -9,7 +9,7 @@ from minitransformer.layers.feed_forward import ACTIVATIONS, GATED
 from minitransformer.models import TransformerConfig
 from minitransformer.system.generators import make_generator
 from tests.functional.test_linear import naive_linear
-from tests.functional.test_smooth_activations import naive_gelu, naive_gelu_tanh, naive_silu
+from tests.functional.test_activations import naive_gelu, naive_gelu_tanh, naive_silu
 from tests.helpers import device, host, random_array, randomize, relative_error
 
 B, T, C, F = 2, 4, 6, 7
