@@ -1,12 +1,12 @@
 """Multi-head attention equals the paper's per-head formula, within a sequence and from one to another."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 from minitransformer.functional import causal_mask, dropout, padding_mask
-from minitransformer.functional.attention import Pattern
 from minitransformer.layers import CrossAttention, SelfAttention
-from minitransformer.layers.attention_kinds import TiledAttention
 from minitransformer.system.generators import make_generator
 from tests.functional.test_attention import naive_attention
 from tests.functional.test_linear import naive_linear
@@ -28,23 +28,21 @@ CROSS_MASKS = {"no mask": lambda: None, "padding": lambda: padding_mask(device(S
 def naive_multi_head(x, memory, weights, num_heads, allowed, keep=None):
     """Concat(head_1, ..., head_h) W^O with head_i = Attention(x W_i^Q, memory W_i^K, memory W_i^V) (section 3.2.2).
 
-    x (B, T, C), memory (B, S, C); weights: four pairs W (C, C), b (C,) for Q, K, V and O, where the matrices of head i
-    are the i-th run of columns; allowed and keep broadcastable to (B, H, T, S) or None. All are taken to the host.
+    x (B, T, C), memory (B, S, C); weights: four pairs W, b for Q, K, V and O, where the matrices of head i are the i-th
+    run of columns; allowed and keep broadcastable to (B, H, T, S) or None. All are taken to the host.
     """
     x, memory = host(x), host(memory)
     weights = [(host(W), host(bias)) for W, bias in weights]
     shape = (len(x), num_heads, x.shape[1], memory.shape[1])
     allowed = np.broadcast_to(True if allowed is None else host(allowed), shape)
     keep = np.broadcast_to(1.0 if keep is None else host(keep), shape)
-    width = weights[0][0].shape[1] // num_heads
     *projections, (W_out, b_out) = weights
     y = np.zeros(x.shape)
     for b in range(len(x)):
         concatenated = [[] for _ in x[b]]
         for head in range(num_heads):
-            run = slice(head * width, (head + 1) * width)
             q, k, v = (
-                np.array([naive_linear(token, W[:, run], bias[run]) for token in tokens])
+                np.array([naive_linear(token, *of_head(head, num_heads, W, bias)) for token in tokens])
                 for tokens, (W, bias) in zip((x[b], memory[b], memory[b]), projections, strict=True)
             )
             for t, output in enumerate(naive_attention(q, k, v, allowed[b, head], keep[b, head])):
@@ -54,20 +52,29 @@ def naive_multi_head(x, memory, weights, num_heads, allowed, keep=None):
     return y
 
 
+def of_head(head, num_heads, W, b):
+    """The run of columns of one head."""
+    width = len(b) // num_heads
+    run = slice(head * width, (head + 1) * width)
+    return W[:, run], b[run]
+
+
+def columns_of(linear, *widths):
+    """The pairs W, b of the maps side by side in a Linear; the last takes the columns that are left."""
+    ends = [0, *np.cumsum(widths), len(linear.b.data)]
+    runs = [slice(start, end) for start, end in itertools.pairwise(ends)]
+    return [(linear.W.data[:, run], linear.b.data[run]) for run in runs]
+
+
 def self_attention_weights(layer):
     """The pairs for Q, K, V and O of a SelfAttention, whose W is W^Q | W^K | W^V."""
-    W, b = layer.qkv.W.data, layer.qkv.b.data
-    C = len(b) // 3
-    pairs = [(W[:, i * C : (i + 1) * C], b[i * C : (i + 1) * C]) for i in range(3)]
-    return [*pairs, (layer.output.W.data, layer.output.b.data)]
+    width = (len(layer.qkv.b.data) - len(layer.output.W.data)) // 2  # of all queries, and of all keys
+    return [*columns_of(layer.qkv, width, width), *columns_of(layer.output)]
 
 
 def cross_attention_weights(layer):
     """The pairs for Q, K, V and O of a CrossAttention, which has W^Q apart and W^K | W^V."""
-    W, b = layer.kv.W.data, layer.kv.b.data
-    C = len(b) // 2
-    pairs = [(W[:, :C], b[:C]), (W[:, C:], b[C:])]
-    return [(layer.q.W.data, layer.q.b.data), *pairs, (layer.output.W.data, layer.output.b.data)]
+    return [*columns_of(layer.q), *columns_of(layer.kv, len(layer.q.b.data)), *columns_of(layer.output)]
 
 
 def make(kind, rate=0.0):
@@ -114,15 +121,6 @@ def test_the_key_bias_has_no_gradient():
     assert np.abs(key).max() <= 1e-14 * min(np.abs(query).max(), np.abs(value).max())
 
 
-def test_a_causal_mask_keeps_the_future_out_of_earlier_outputs():
-    layer, (x, _) = make(SelfAttention), example()
-    other = x.copy()
-    other[:, 2:] += 1.0
-    y, changed = layer(x, causal_mask(T)), layer(other, causal_mask(T))
-    assert same(changed[:, :2], y[:, :2])
-    assert (changed[:, 2:] != y[:, 2:]).any(axis=-1).all()
-
-
 def test_fully_masked_queries_give_the_output_bias_and_no_gradient_to_their_input():
     layer, (x, memory) = make(CrossAttention), example()
     nothing = device(np.zeros((1, 1, 1, S), dtype=bool))
@@ -134,61 +132,8 @@ def test_fully_masked_queries_give_the_output_bias_and_no_gradient_to_their_inpu
 
 
 @pytest.mark.parametrize("kind", [SelfAttention, CrossAttention])
-@pytest.mark.parametrize("num_heads", [0, 4, 19])
-def test_heads_that_do_not_divide_the_width_are_refused_with_both_numbers(kind, num_heads):
-    with pytest.raises(ValueError, match=f"d_model = 18 and num_heads = {num_heads}"):
-        kind(C, num_heads)
-
-
-@pytest.mark.parametrize("kind", [SelfAttention, CrossAttention])
-def test_heads_of_keys_that_cannot_be_shared_evenly_are_refused(kind):
-    with pytest.raises(ValueError, match="num_heads must be a multiple of num_kv_heads"):
-        kind(C, H, num_kv_heads=2)
-    with pytest.raises(ValueError, match="num_kv_heads must be at least 1, got 0"):
-        kind(C, H, num_kv_heads=0)
-
-
-@pytest.mark.parametrize("kind", [SelfAttention, CrossAttention])
-def test_narrow_queries_and_keys_are_wide_ones_with_zeros(kind):
-    d_k = 4
-    narrow, (x, memory) = randomize(kind(C, H, d_k=d_k, dtype=np.float64), scale=0.4), example()
-    wide = kind(C, H, scale=d_k**-0.5, dtype=np.float64)
-    narrow_columns = np.concatenate([head * D + np.arange(d_k) for head in range(H)])
-    wide.output.W.data[...], wide.output.b.data[...] = narrow.output.W.data, narrow.output.b.data
-    names = ("qkv",) if kind is SelfAttention else ("q", "kv")
-    columns = {"q": narrow_columns, "kv": [*narrow_columns, *range(C, 2 * C)]}
-    columns["qkv"] = [*narrow_columns, *(C + narrow_columns), *range(2 * C, 3 * C)]
-    for name in names:
-        for part in ("W", "b"):
-            ours, theirs = (getattr(getattr(layer, name), part) for layer in (narrow, wide))
-            filled = np.zeros(theirs.data.shape)
-            filled[..., columns[name]] = host(ours.data)
-            theirs.data[...] = device(filled)
-    context = (memory,) if kind is CrossAttention else ()
-    (y, cache), (expected, expected_cache) = narrow.forward(x, *context), wide.forward(x, *context)
-    assert relative_error(y, expected) <= 1e-13
-    dy = random_array(np.random.default_rng(32), B, T, C)
-    dx, expected_dx = narrow.backward(dy, cache), wide.backward(dy, expected_cache)
-    for ours, theirs in zip(dx, expected_dx, strict=True):  # of each sequence, or with respect to x and to the memory
-        assert relative_error(ours, theirs) <= 1e-13
-    for name in names:
-        grad = host(getattr(wide, name).W.grad)[:, columns[name]]
-        assert relative_error(getattr(narrow, name).W.grad, grad) <= 1e-13
-
-
-@pytest.mark.parametrize("kind", [SelfAttention, CrossAttention])
-def test_d_k_is_at_least_1_and_needs_full_attention(kind):
-    with pytest.raises(ValueError, match="d_k must be at least 1, got 0"):
-        kind(C, H, d_k=0)
-    with pytest.raises(ValueError, match="d_k = 4 other than d_v = 6 needs full attention"):
-        kind(C, H, d_k=4, kind=TiledAttention(Pattern()))
-    usual, same_width = (kind(C, H, d_k=d_k, rng=np.random.default_rng(0)).state_dict() for d_k in (None, D))
-    assert all(same(usual[name], same_width[name]) for name in usual)
-
-
-@pytest.mark.parametrize("kind", [SelfAttention, CrossAttention])
 def test_heads_of_any_width_equal_the_per_head_formula(kind):
-    heads, widths = 5, {"d_k": 4, "d_v": 4}  # which do not divide C
+    heads, widths = 5, {"d_k": 3, "d_v": 4}  # which do not divide C
     layer, (x, memory) = randomize(kind(C, heads, **widths, dtype=np.float64), scale=0.4), example()
     weights = self_attention_weights(layer) if kind is SelfAttention else cross_attention_weights(layer)
     context = (x if kind is SelfAttention else memory,)
@@ -201,7 +146,7 @@ def test_only_the_projection_has_biases_if_told_so():
     assert names == {"qkv.W", "qkv.b", "output.W"}
 
 
-@pytest.mark.parametrize("length", [1, 2, 4, 5])
+@pytest.mark.parametrize("length", [1, 4])
 def test_shared_keys_are_keys_that_several_heads_have_alike(length):
     few = randomize(SelfAttention(8, 4, num_kv_heads=2, dtype=np.float64))
     many = SelfAttention(8, 4, dtype=np.float64)

@@ -7,7 +7,7 @@ import pytest
 
 from minitransformer.decoding.incremental import GPTState
 from minitransformer.layers.kv_cache import KVCache, LinearAttentionState, RollingKVCache
-from minitransformer.models import BERT, GPT, Transformer, TransformerConfig, bert_config, gpt_config
+from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
 from tests.helpers import host, randomize, relative_error
 
 V, T = 11, 9
@@ -32,8 +32,8 @@ def ids_of(rows=2, length=T, seed=0):
 
 
 @every_kind
-@pytest.mark.parametrize("num_kv_heads", [None, 2, 1])
-@pytest.mark.parametrize("pieces", [[1] * T, [4, 1, 1, 3], [2, 5, 1, 1], [T]], ids=str)
+@pytest.mark.parametrize("num_kv_heads", [None, 2])
+@pytest.mark.parametrize("pieces", [[1] * T, [2, 5, 1, 1]], ids=str)
 def test_decoding_in_pieces_gives_the_logits_of_the_whole(kind, num_kv_heads, pieces):
     model, ids = make_gpt(kind, num_kv_heads=num_kv_heads), ids_of()
     expected, state, read = model(ids), GPTState(model, len(ids), T), 0
@@ -43,17 +43,10 @@ def test_decoding_in_pieces_gives_the_logits_of_the_whole(kind, num_kv_heads, pi
         assert relative_error(logits, expected[:, read - 1]) <= 1e-12
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "linear"])  # which has no scores for them
-@pytest.mark.parametrize("positions", ["rope", "alibi", "relative"])
-def test_decoding_counts_positions_from_the_start_of_the_text(kind, positions):
-    model, ids = make_gpt(kind, num_kv_heads=2, positions=positions), ids_of()
-    expected, state = model(ids), GPTState(model, len(ids), T)
-    for t in range(T):
-        assert relative_error(state.extend(ids[:, t : t + 1]), expected[:, t]) <= 1e-12
-
-
 @pytest.mark.host_only  # what a GPU allocates is not traced
-@pytest.mark.parametrize("kind", ["tiled", "windowed", "linear"])
+@pytest.mark.parametrize(
+    "kind", ["tiled", *(pytest.param(kind, marks=pytest.mark.weekly) for kind in ("windowed", "linear"))]
+)
 def test_long_prompt_is_read_without_an_array_of_its_length_squared(kind):
     length = 2048
     sizes = {**SIZES, "d_model": 8, "num_heads": 2, "num_layers": 1, "max_len": length + 1}
@@ -98,14 +91,6 @@ def test_encoder_decoder_decodes_with_a_padded_source_as_it_trains(kind):
         logits = state.extend(target[:, read : read + count])
         read += count
         assert relative_error(logits, expected[:, read - 1]) <= 1e-12
-
-
-@every_kind
-def test_padding_changes_nothing_for_the_tokens_of_an_encoder(kind):
-    model = randomize(BERT(bert_config(V, **SIZES, **KINDS[kind]), dtype=np.float64), scale=0.3)
-    ids = ids_of(length=6)
-    padded = np.pad(ids, ((0, 0), (0, 3)))
-    assert relative_error(model(padded)[:, :6], model(ids)) <= 1e-12
 
 
 @pytest.mark.parametrize("kind", ["windowed", "strided", "global"])

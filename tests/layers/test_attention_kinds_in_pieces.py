@@ -19,9 +19,9 @@ from minitransformer.layers.attention_kinds import (
 )
 from minitransformer.layers.attention_positions import AlibiPositions, RelativePositions, RotaryPositions
 from minitransformer.models import TransformerConfig
-from tests.helpers import device, host, random_array, randomize, relative_error, same
+from tests.helpers import device, host, random_array, randomize, relative_error
 
-B, H, T, S, D = 3, 4, 9, 7, 2
+B, H, T, D = 3, 4, 9, 2
 C = H * D
 F64 = {"dtype": np.float64}
 KINDS = {
@@ -39,8 +39,10 @@ POSITIONS = {
     "relative": lambda: randomize(RelativePositions(H, bidirectional=False, num_buckets=6, max_distance=4, **F64), 1),
 }
 with_scores = [kind for kind in KINDS if kind != "linear"]
-grouped = pytest.mark.parametrize("num_kv_heads", [4, 2, 1])
-PIECES = [[1] * T, [4, 1, 1, 3], [2, 5, 1, 1], [2, 2, 2, 2, 1], [T]]
+grouped = pytest.mark.parametrize(
+    "num_kv_heads", [pytest.param(4, marks=pytest.mark.exhaustive), 2, pytest.param(1, marks=pytest.mark.weekly)]
+)
+PIECES = [[1] * T, [4, 1, 1, 3], [2, 5, 1, 1]]
 MASKS = {
     "none": None,
     "padding": np.arange(T) >= np.array([0, 2, 4])[:, None, None, None],
@@ -111,15 +113,6 @@ def test_positions_and_scale_are_those_of_the_whole(kind, positions, num_kv_head
         assert relative_error(in_pieces(layer, x, pieces, of_piece), expected) <= 1e-12, pieces
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_heads_of_one_feature_and_one_sequence_are_no_special_case(kind):
-    layer = randomize(SelfAttention(4, 4, num_kv_heads=2, kind=KINDS[kind](), **F64))
-    x = random_array(np.random.default_rng(5), 1, T, 4)
-    allowed, of_piece = masks(layer, MASKS["padding of all alike"])
-    for pieces in PIECES:
-        assert relative_error(in_pieces(layer, x, pieces, of_piece), layer(x, allowed)) <= 1e-12, pieces
-
-
 @pytest.mark.parametrize("pieces", PIECES, ids=str)
 def test_linear_attention_takes_the_mask_of_the_last_new_token(pieces):
     layer, x = make("linear"), example()
@@ -127,35 +120,6 @@ def test_linear_attention_takes_the_mask_of_the_last_new_token(pieces):
     pairs = MASKS["padding"] & host(causal_mask(T))
     got = in_pieces(layer, x, pieces, lambda start, end: device(pairs[:, :, start:end, :end]))
     assert relative_error(got, layer(x, allowed)) <= 1e-12
-
-
-def queries(rng, kind, n):
-    """q (B, H, n, D), k and v (B, G, n, D) for two heads of keys."""
-    return [random_array(rng, B, heads, n, D) for heads in (H, 2, 2)]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_options_that_are_left_out_change_nothing(kind):
-    attention, rng = KINDS[kind](), np.random.default_rng(6)
-    kv_caches = [attention.make_kv_cache((B, 2, T, D), np.float64) for _ in range(2)]
-    for n in (4, 1):
-        q, k, v = queries(rng, kind, n)
-        y = attention.forward(q, k, v)[0]
-        assert same(y, attention.forward(q, k, v, None, dropout_rate=0.0, rng=None, bias=None, scale=None)[0])
-        assert attention.backward(y, attention.forward(q, k, v)[1])[3] is None
-        assert same(y, attention.forward(q, k, v, rng=np.random.default_rng(0))[0])
-        short, long = (
-            attention.extend(q, k, v, kv_caches[0]),
-            attention.extend(q, k, v, kv_caches[1], None, bias=None, scale=None),
-        )
-        assert same(short, long)
-
-
-@pytest.mark.parametrize("option", [{"dropout_rate": 0.1}, {"bias": np.zeros((H, T, T))}, {"scale": 1.0}], ids=list)
-def test_linear_attention_refuses_what_changes_single_weights(option):
-    q, k, v = queries(np.random.default_rng(7), "linear", T)
-    with pytest.raises(ValueError, match="no dropout on its weights, no bias and no scale"):
-        LinearAttention(causal=True).forward(q, k, v, **option)
 
 
 def test_cross_attention_is_in_tiles_unless_self_attention_is_full():

@@ -8,10 +8,10 @@ import pytest
 
 from minitransformer.core import Parameter
 from minitransformer.functional import dropout
-from minitransformer.layers import Embedding, InputEmbedding, LearnedPositions, OutputProjection, PositionalEncoding
+from minitransformer.layers import Embedding, InputEmbedding, OutputProjection, PositionalEncoding
 from minitransformer.system.generators import make_generator
 from tests.functional.test_positions import naive_positions
-from tests.helpers import device, host, random_array, randomize, relative_error, same
+from tests.helpers import device, host, random_array, relative_error, same
 
 B, T, V, C, MAX_LEN = 2, 4, 11, 6, 9
 IDS = np.array([[3, 7, 3, 0], [10, 3, 7, 7]])
@@ -45,31 +45,6 @@ def test_a_logit_is_the_product_of_a_vector_with_a_row_of_the_matrix():
     for b, t, v in np.ndindex(B, T, V):
         expected[b, t, v] = sum(y[b, t, c] * rows[v, c] for c in range(C))
     assert relative_error(logits, expected) <= 1e-12
-
-
-def test_a_table_shared_by_embedding_and_projection_gets_both_gradients():
-    shared, apart = table(), (table(), table())
-    rng = np.random.default_rng(26)
-    dx, dlogits = random_array(rng, B, T, C), random_array(rng, B, T, V)
-    y = random_array(rng, B, T, C)
-
-    def backward_through(E_in, E_out):
-        inside, outside = Embedding(E_in), OutputProjection(E_out)
-        inside.backward(dx, inside.forward(IDS)[1])
-        outside.backward(dlogits, outside.forward(y)[1])
-
-    backward_through(shared, shared)
-    backward_through(*apart)
-    assert all(np.abs(host(E.grad)).max() > 0 for E in apart)
-    assert relative_error(shared.grad, apart[0].grad + apart[1].grad) <= 1e-14
-
-
-@pytest.mark.parametrize(
-    ("shape", "dtype", "error"), [((2, 4, 5), "float64", ValueError), ((2, 4, 6), "float32", TypeError)]
-)
-def test_output_projection_refuses_another_width_or_dtype(shape, dtype, error):
-    with pytest.raises(error, match="OutputProjection"):
-        OutputProjection(Parameter(np.zeros((7, 6))))(np.zeros(shape, dtype))
 
 
 def test_vectors_and_logits_are_multiplied_by_the_given_scales():
@@ -133,16 +108,3 @@ def test_a_wrong_gradient_is_refused_before_anything_has_changed():
         with pytest.raises(ValueError, match=r"dlogits must be of shape \(2, 4, 11\)"):
             layer.backward(device(np.ones(shape)), cache)
     assert not host(layer.E.grad).any()
-
-
-def test_positions_of_the_input_get_their_gradient():
-    rng, E = np.random.default_rng(32), table()
-    dy = random_array(rng, B, T, C)
-    for rate in (0.0, 0.4):
-        positions = randomize(LearnedPositions(MAX_LEN, C, dtype=np.float64))
-        layer = InputEmbedding(E, positions, rate)
-        _, cache = layer.forward(IDS, make_generator(2))
-        layer.backward(dy, cache)
-        keep = host(dropout(device(np.ones((B, T, C))), rate, make_generator(2))[0])
-        assert relative_error(positions.P.grad[:T], (keep * host(dy)).sum(axis=0)) <= 1e-14
-        assert not host(positions.P.grad)[T:].any()

@@ -5,11 +5,11 @@ import pytest
 
 from minitransformer.functional import dropout
 from minitransformer.layers import DecoderLayer, EncoderLayer, FeedForward
-from minitransformer.layers.feed_forward import ACTIVATIONS, GATED
+from minitransformer.layers.feed_forward import ACTIVATIONS
 from minitransformer.models import TransformerConfig
 from minitransformer.system.generators import make_generator
-from tests.functional.test_linear import naive_linear
 from tests.functional.test_activations import naive_gelu, naive_gelu_tanh, naive_silu
+from tests.functional.test_linear import naive_linear
 from tests.helpers import device, host, random_array, randomize, relative_error
 
 B, T, C, F = 2, 4, 6, 7
@@ -41,11 +41,6 @@ def example():
     return random_array(np.random.default_rng(27), B, T, C)
 
 
-def test_the_table_has_all_the_activations_of_this_file():
-    assert set(ACTIVATIONS) == {*PLAIN, *OF_THE_GATE}
-    assert set(GATED) == set(OF_THE_GATE)
-
-
 @every_one
 @with_and_without_bias
 def test_feed_forward_equals_its_equation_token_by_token_with_dropout_and_without(name, bias):
@@ -58,32 +53,9 @@ def test_feed_forward_equals_its_equation_token_by_token_with_dropout_and_withou
         assert relative_error(layer(x, rng=rng), expected) <= 1e-12
 
 
-@every_one
-@with_and_without_bias
-def test_the_parameters_are_two_matrices_and_their_biases(name, bias):
-    layer = FeedForward(C, F, activation=name, bias=bias)
-    wide = 2 * F if name in GATED else F
-    shapes = {"expand.W": (C, wide), "expand.b": (wide,), "contract.W": (F, C), "contract.b": (C,)}
-    if not bias:
-        shapes = {name: shape for name, shape in shapes.items() if name.endswith("W")}
-    assert {name: parameter.data.shape for name, parameter in layer.named_parameters()} == shapes
-
-
-def test_the_initial_spread_of_the_gate_is_that_of_a_map_to_as_many_features():
-    bound = (6.0 / (C + F)) ** 0.5
-    W = host(FeedForward(C, F, activation="swiglu", rng=np.random.default_rng(0)).expand.W.data)
-    assert 0.9 * bound < np.abs(W[:, :F]).max() <= bound
-    assert 0.9 * bound < np.abs(W[:, F:]).max() <= bound
-
-
 @pytest.mark.parametrize("layer", [EncoderLayer, DecoderLayer])
 def test_each_layer_of_a_stack_has_the_network_of_its_config(layer):
     config = TransformerConfig(11, d_model=C, num_heads=3, d_ff=F, activation="geglu", bias=False, ffn_dropout=0.3)
     network = layer(config).feed_forward.sublayer
     assert (network.activation, network.dropout.rate) == ("geglu", 0.3)
     assert (network.expand.b, network.contract.b) == (None, None)
-
-
-def test_an_unknown_activation_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match=r"activation must be one of relu, .*swiglu, got 'tanh'"):
-        FeedForward(C, F, activation="tanh")

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from minitransformer.layers import GRU, LSTM, Conv1d, CrossAttention, MemoryAttention, SelfAttention
+from minitransformer.layers import GRU, LSTM, Conv1d, CrossAttention, FeedForward, MemoryAttention, SelfAttention
 from minitransformer.layers.initializers import normal, xavier_uniform
 from tests.helpers import host
 
@@ -63,6 +63,11 @@ MAPS = {  # a parameter, and the fan in and fan out of each of its maps
     "states of an LSTM": (lambda rng: LSTM(READ, WIDTH, rng=rng).directions[0].U, WIDTH, WIDTH),
     "inputs of a GRU": (lambda rng: GRU(READ, WIDTH, rng=rng).directions[0].W, READ, WIDTH),
     "states of a GRU": (lambda rng: GRU(READ, WIDTH, rng=rng).directions[0].U, WIDTH, WIDTH),
+    "gates and what they let through": (
+        lambda rng: FeedForward(WIDTH, READ, activation="swiglu", rng=rng).expand.W,
+        WIDTH,
+        READ,
+    ),
     "convolution": (lambda rng: Conv1d(WIDTH, READ, 3, rng=rng).W, 3 * WIDTH, READ),
 }
 

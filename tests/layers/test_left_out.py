@@ -92,30 +92,6 @@ def test_an_embedding_needs_no_generator_and_starts_at_the_first_position():
         assert same(y, InputEmbedding(E, positions, 0.0)(ids, None, 0))
 
 
-IN_DECODING = {
-    "SelfAttention": lambda layer, memory: (layer.make_kv_cache(B, T),),
-    "CrossAttention": lambda layer, memory: (layer.read(memory),),
-    "EncoderLayer": lambda layer, memory: (layer.self_attention.sublayer.make_kv_cache(B, T),),
-    "DecoderLayer": lambda layer, memory: (
-        layer.self_attention.sublayer.make_kv_cache(B, T),
-        layer.cross_attention.sublayer.read(memory),
-    ),
-    "Encoder": lambda layer, memory: (layer.make_kv_caches(B, T),),
-    "Decoder": lambda layer, memory: (layer.make_kv_caches(B, T), layer.read(memory)),
-    "Conv1d": lambda layer, memory: (layer.make_buffer(B),),
-    "ActivatedConv1d": lambda layer, memory: ((layer.conv if hasattr(layer, "conv") else layer).make_buffer(B),),
-}
-
-
-@pytest.mark.parametrize("name", IN_DECODING)
-def test_no_mask_is_needed_in_decoding(name):
-    layer, (x, memory) = randomize(LAYERS[name][0](0.0)), x_and_memory()
-    short, long = IN_DECODING[name](layer, memory), IN_DECODING[name](layer, memory)
-    masks = [None] * (2 if name.startswith("Decoder") else 1)
-    for piece in (x[:, :2], x[:, 2:3]):
-        assert same(layer.extend(piece, *short), layer.extend(piece, *long, *masks))
-
-
 @pytest.mark.parametrize("make", [LSTM, GRU])
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_a_recurrent_stack_starts_from_zeros_and_its_last_state_needs_no_gradient(make, bidirectional):
@@ -131,18 +107,6 @@ def test_a_recurrent_stack_starts_from_zeros_and_its_last_state_needs_no_gradien
     assert relative_error(dx, dx_from_zeros) <= 1e-14
     for a, b in zip(dstate, dstate_from_zeros, strict=True):
         assert relative_error(a, b) <= 1e-14
-
-
-def test_the_forget_gate_starts_mostly_open():
-    bias = host(LSTM(C, 3).directions[0].b.data)
-    assert bias.tolist() == [0.0] * 6 + [1.0] * 3 + [0.0] * 3
-
-
-@pytest.mark.parametrize("make", [Conv1d, ActivatedConv1d])
-def test_a_convolution_reads_neighbours_unless_it_is_dilated(make):
-    sizes = (C, C, 3) if make is Conv1d else (C, 3)
-    x, _ = x_and_memory()
-    assert same(randomize(make(*sizes, **F64))(x), randomize(make(*sizes, dilation=1, **F64))(x))
 
 
 def sees_later(layer, *more):
@@ -170,11 +134,3 @@ def test_positions_need_no_generator_and_see_later_keys():
         for options in ({"bidirectional": True}, {})
     )
     assert same(both.bias(T, S, 2), default.bias(T, S, 2))
-
-
-def test_learnt_positions_start_as_small_as_those_of_gpt_2_and_bert():
-    for made in (
-        LearnedPositions(90, 40, rng=np.random.default_rng(7)),
-        make_input_positions("learned", 90, 40, rng=np.random.default_rng(7)),
-    ):
-        assert 0.019 < host(made.P.data).std() < 0.021

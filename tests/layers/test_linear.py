@@ -14,12 +14,6 @@ def example(dtype=np.float64):
     return random_array(np.random.default_rng(20), B, T, I, dtype=dtype)
 
 
-def test_linear_layer_equals_a_sum_over_input_features():
-    layer, x = randomize(Linear(I, O, dtype=np.float64)), example()
-    expected = np.apply_along_axis(naive_linear, -1, host(x), host(layer.W.data), host(layer.b.data))
-    assert relative_error(layer(x), expected) <= 1e-12
-
-
 def test_blocks_are_independent_maps_in_one_matrix():
     layer, x = randomize(Linear(I, O, blocks=3, dtype=np.float64)), example()
     y, x, W, b = (host(array) for array in (layer(x), x, layer.W.data, layer.b.data))
@@ -34,11 +28,6 @@ def test_linear_layer_without_bias_has_one_parameter_and_maps_zero_to_zero():
     layer = randomize(Linear(I, O, bias=False, dtype=np.float64))
     assert [name for name, _ in layer.named_parameters()] == ["W"]
     assert (layer(device(np.zeros((T, I)))) == 0).all()
-
-
-def test_one_token_without_a_leading_axis_is_refused():
-    with pytest.raises(ValueError, match=r"\(5,\)"):
-        Linear(I, O)(np.zeros(I, np.float32))
 
 
 def test_a_wrong_gradient_is_refused_before_anything_has_changed():

@@ -62,12 +62,3 @@ def test_keys_can_be_computed_once_for_all_steps(kind):
     keys, _ = layer.keys(memory)
     assert same(layer.attend(h, memory, keys, device(ALLOWED))[0], layer(h, memory, device(ALLOWED)))
     assert same(layer.attend(h, memory, keys)[0], layer(h, memory))
-
-
-def test_an_unknown_kind_and_a_wrong_width_are_refused():
-    with pytest.raises(ValueError, match="kind must be one of additive, dot, general, got 'concat'"):
-        MemoryAttention("concat", R)
-    layer, h, memory = example("dot")
-    for arrays in ((h[..., 1:], memory), (h, memory[..., 1:])):
-        with pytest.raises(ValueError, match=r"MemoryAttention takes an array of shape \(..., 4\)"):
-            layer(*arrays)

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from minitransformer.layers import Decoder, Encoder, LayerNorm, Linear, Residual, RMSNorm
-from minitransformer.layers.normalization import NORMALIZATIONS, make_norm
+from minitransformer.layers import Decoder, Encoder, LayerNorm, RMSNorm
 from minitransformer.models import TransformerConfig
 from tests.helpers import random_array, randomize, relative_error
 from tests.layers.test_residual import naive_norm
@@ -24,19 +23,6 @@ def norms_of(layer):
 
 
 @each_kind
-def test_a_norm_is_made_by_its_name_with_its_eps_and_dtype(kind):
-    layer = make_norm(kind, C, EPS, np.float64)
-    assert (type(layer), layer.eps, layer.gamma.data.dtype) == (KINDS[kind], EPS, np.float64)
-    assert layer.gamma.data.shape == (C,)
-    assert set(NORMALIZATIONS) == set(KINDS)
-
-
-def test_an_unknown_normalisation_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match="normalization must be one of layer, rms, got 'batch'"):
-        Residual(Linear(C, C), C, normalization="batch")
-
-
-@each_kind
 @pytest.mark.parametrize("eps", [1e-5, 0.2])
 def test_a_norm_equals_its_formula_token_by_token_and_starts_with_scale_one_and_no_shift(kind, eps):
     layer, x = KINDS[kind](C, eps=eps, dtype=np.float64), random_array(np.random.default_rng(21), B, T, C)
@@ -47,11 +33,6 @@ def test_a_norm_equals_its_formula_token_by_token_and_starts_with_scale_one_and_
     assert relative_error(layer(x), naive_norm(x, layer)) <= 1e-12
     randomize(layer)
     assert relative_error(layer(x), naive_norm(x, layer)) <= 1e-12
-
-
-def test_a_residual_has_the_papers_layer_norm_unless_told_otherwise():
-    layer = Residual(Linear(C, C), C)
-    assert (type(layer.norm), layer.norm.eps) == (LayerNorm, 1e-5)
 
 
 @each_kind

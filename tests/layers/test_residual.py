@@ -57,10 +57,6 @@ def test_dropout_acts_on_the_sublayer_and_not_on_the_sum(norm):
     assert relative_error(layer(x, rng=make_generator(4)), expected) <= 1e-12
 
 
-def test_the_paper_placement_is_the_default():
-    assert Residual(Linear(C, C), C).placement == "post"
-
-
 def test_with_a_sublayer_of_zeros_pre_norm_is_the_identity():
     layer, x, dy = Residual(Linear(C, C, dtype=np.float64), C, norm="pre", dtype=np.float64), example(), example() + 1
     y, cache = layer.forward(x)  # weights of zero
@@ -88,8 +84,3 @@ def test_further_inputs_are_passed_on_unchanged_and_get_their_gradients(norm):
     _, expected = attention.backward(incoming, attention.forward(inner, memory)[1])
     assert dx.shape == x.shape
     assert relative_error(dmemory, expected) <= 1e-12
-
-
-def test_an_unknown_norm_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match="norm must be one of post, pre, sandwich, got 'middle'"):
-        Residual(Linear(C, C), C, norm="middle")

@@ -21,14 +21,14 @@ from minitransformer.layers import (
     SelfAttention,
 )
 from minitransformer.layers.attention_kinds import LinearAttention, TiledAttention
-from minitransformer.layers.shards import Cut, first_units, join, join_states, split, split_state
+from minitransformer.layers.shards import Cut, first_units, join, join_states, split
 from minitransformer.layers.tensor_parallel import ShardedAttention, cuts_of, shard
 from minitransformer.models import TransformerConfig
 from tests.helpers import device, host, random_array, random_host_array, randomize, relative_error
 from tests.ranks import in_ranks, same_in_all
 
 C, F, H, B, T = 12, 10, 4, 2, 5
-RANKS = (1, 2, 3, 4)
+RANKS = (1, 2, 3)
 
 
 def network(**options):
@@ -62,10 +62,7 @@ LAYERS = {
     "attention scale": (lambda: attention(scale=0.3, bias=False), None),
 }
 CASES = [
-    (name, size)
-    for name in LAYERS
-    for size in RANKS
-    if not (name == "attention grouped" and size > 2) and not (name == "attention rotary" and size > 3)
+    (name, size) for name in LAYERS for size in RANKS if size > 1 and not (name == "attention grouped" and size > 2)
 ]
 
 
@@ -150,36 +147,6 @@ def test_the_feed_forward_network_is_that_of_plain_loops(size):
     assert_close(same_in_all(in_ranks(size, lambda ranks: shard(whole, ranks)(device(x)))), expected)
 
 
-@pytest.mark.host_only
-@pytest.mark.parametrize("name", ["feed-forward swiglu", "attention mask of heads"])
-@pytest.mark.parametrize("size", [2, 3])
-def test_complex_steps_through_the_communicator_give_the_gradients(name, size):
-    """A change of one number in one rank's weights changes the loss of every rank, and its backward knows how."""
-    make, mask = LAYERS[name]
-    whole, rng, h = make(), np.random.default_rng(3), 1e-30
-    x, target = rng.standard_normal((B, T, C)), rng.standard_normal((B, T, C))
-    context = () if mask is None else (mask,)
-    direction = {name: rng.standard_normal(p.data.shape) for name, p in whole.named_parameters()}
-    v = rng.standard_normal(x.shape)
-
-    def one_rank(ranks):
-        layer = shard(whole, ranks)
-        y, cache = layer.forward(x, *context)
-        dx = layer.backward(y - target, cache)  # of loss = the sum of (y - target)^2 / 2
-        parts, cuts = dict(layer.named_parameters()), cuts_of(layer)
-        own = split_state(direction, cuts, size)[ranks.rank]
-        slope = sum((p.grad * own[name]).sum() for name, p in parts.items() if name in cuts)
-        shared = sum((p.grad * own[name]).sum() for name, p in parts.items() if name not in cuts)
-        for name, p in parts.items():
-            p.data = p.data + 1j * h * own[name]
-        loss = ((layer(x + 1j * h * v, *context) - target) ** 2).sum() / 2
-        return loss.imag / h, slope, shared + (dx * v).sum()
-
-    measured, slopes, shared = zip(*in_ranks(size, one_rank), strict=True)
-    assert np.ptp(measured) == 0.0  # every rank computes the same loss
-    assert measured[0] == pytest.approx(sum(slopes) + shared[0], rel=1e-13)
-
-
 @pytest.mark.parametrize("size", RANKS)
 def test_f_and_g_are_each_others_adjoint(size):
     rng = np.random.default_rng(4)
@@ -236,12 +203,6 @@ def test_dropout_differs_inside_the_shards_and_agrees_outside(size):
         assert all(0.2 < mask.mean() < 0.8 for mask in masks)
 
 
-@pytest.mark.host_only
-def test_dropout_of_another_step_is_another_one():
-    (first, _, _), (second, _, _) = dropped(2, seed=1)[0], dropped(2, seed=2)[0]
-    assert all((a != b).any() for a, b in zip(first, second, strict=True))
-
-
 @pytest.mark.parametrize("size", [2, 3])
 def test_backward_uses_the_masks_of_forward(size):
     """With everything else linear, dx is the same function of dy as y of x: the masks must be the same."""
@@ -296,19 +257,6 @@ def test_every_block_is_cut_by_itself():
     ]
 
 
-@pytest.mark.parametrize("name", ["feed-forward swiglu", "attention", "attention grouped"])
-def test_the_weights_of_the_shards_are_the_whole_ones_and_back(name):
-    whole = LAYERS[name][0]()
-    state = whole.state_dict()
-    states = in_ranks(2, lambda ranks: shard(whole, ranks).state_dict())
-    cuts = cuts_of(in_ranks(2, lambda ranks: shard(whole, ranks))[0])
-    for made, cut in zip(states, split_state(state, cuts, 2), strict=True):
-        assert {key: array.tobytes() for key, array in made.items()} == {k: a.tobytes() for k, a in cut.items()}
-    joined = join_states(states, cuts)
-    assert all(np.array_equal(joined[key], array) for key, array in state.items())
-    assert sum(a.size for s in states for key, a in s.items() if key in cuts) == sum(state[key].size for key in cuts)
-
-
 def test_units_are_shared_as_evenly_as_they_can_be():
     assert first_units(4, 3) == [0, 1, 2, 4]
     assert first_units(8, 2) == [0, 4, 8]
@@ -319,24 +267,25 @@ def test_units_are_shared_as_evenly_as_they_can_be():
     )
 
 
-@pytest.mark.parametrize("make", [lambda: attention(2), lambda: attention(4, num_kv_heads=2)])
-def test_more_ranks_than_heads_are_refused(make):
-    whole = make()
-    with pytest.raises(ValueError, match="2 are too few for 3 ranks"):
-        in_ranks(3, lambda ranks: shard(whole, ranks))
+@pytest.mark.parametrize(
+    ("make", "call", "message"),
+    [
+        (lambda: attention(2), None, "2 are too few for 3 ranks"),
+        (lambda: attention(4, num_kv_heads=2), None, "2 are too few for 3 ranks"),
+        (lambda: attention(positions=AlibiPositions(H)), None, "AlibiPositions has numbers for each head"),
+        (attention, lambda layer, x: layer(x, device(np.ones((B, 2, T, T), bool))), "allowed must be of shape"),
+        (network, lambda layer, x: layer.contract(x[..., :F]), "RowLinear"),  # as wide as that of the whole layer
+    ],
+)
+def test_what_ranks_cannot_divide_and_arrays_of_another_width_than_theirs_are_refused(make, call, message):
+    whole, x = make(), random_array(np.random.default_rng(1), B, T, C)
 
+    def one_rank(ranks):
+        layer = shard(whole, ranks)
+        return layer if call is None else call(layer, x)
 
-def test_positions_with_numbers_for_each_head_are_refused():
-    whole = attention(positions=AlibiPositions(H, dtype=np.float64))
-    with pytest.raises(ValueError, match="AlibiPositions has numbers for each head"):
-        in_ranks(2, lambda ranks: shard(whole, ranks))
-
-
-def test_a_mask_of_another_number_of_heads_is_refused():
-    whole, x = attention(), random_array(np.random.default_rng(1), B, T, C)
-    allowed = device(np.ones((B, 2, T, T), bool))  # as many as a rank has
-    with pytest.raises(ValueError, match="allowed must be of shape"):
-        in_ranks(2, lambda ranks: shard(whole, ranks)(x, allowed))
+    with pytest.raises(ValueError, match=message):
+        in_ranks(3, one_rank)
 
 
 @pytest.mark.parametrize("make", [network, attention])
@@ -349,12 +298,6 @@ def test_without_dropout_nothing_is_drawn_and_what_draws_nothing_is_refused(make
     before = rng.bit_generator.state
     in_ranks(1, lambda ranks: shard(whole, ranks)(x, rng=rng))
     assert rng.bit_generator.state == before
-
-
-def test_a_vector_of_another_width_than_that_of_the_rank_is_refused():
-    x = random_array(np.random.default_rng(1), B, F)  # as for the whole layer
-    with pytest.raises(ValueError, match="RowLinear"):
-        in_ranks(2, lambda ranks: shard(network(), ranks).contract(x))
 
 
 def test_the_whole_layer_is_not_changed():
