@@ -11,7 +11,7 @@ from minitransformer.models import ConvConfig, ConvLM, Seq2Seq, Seq2SeqConfig, T
 from minitransformer.models.gpt import GPT, gpt_config
 from tests.helpers import host, randomize, relative_error, same
 from tests.layers.test_attention_kinds import KINDS
-from tests.models.test_behaviour import SOURCE, V, build_random, every_switch, pad
+from tests.models.test_behaviour import SOURCE, V, build_random, both_switches, pad
 from tests.models.test_gpt import build_random as build_gpt
 
 T, MAX_LEN = 5, 8
@@ -30,7 +30,7 @@ def check_pieces(state, ids, pieces, expected, bound=1e-12):
         assert relative_error(logits, expected[:, end - 1]) <= bound
 
 
-@every_switch
+@both_switches
 @every_split
 def test_transformer_in_pieces_equals_the_whole(norm, tied, pieces):
     model = build_random(norm, tied)
@@ -50,7 +50,7 @@ def test_every_scale_of_the_model_holds_in_decoding(switch):
     check_pieces(model.decoding_state(SOURCE, MAX_LEN), TARGET, (1, 3, 1), model(SOURCE, TARGET))
 
 
-@every_switch
+@both_switches
 def test_float32_stays_float32_and_close(norm, tied):
     model = build_random(norm, tied, dtype="float32")
     assert model.decoding_state(SOURCE, MAX_LEN).extend(TARGET).dtype == np.float32

@@ -9,7 +9,7 @@ from minitransformer.config import POSITIONS
 from minitransformer.data import TextBatch
 from minitransformer.functional import cross_entropy
 from minitransformer.models import BERT, bert_config
-from tests.helpers import Trainer, device, host, randomize, relative_error, same
+from tests.helpers import device, host, randomize, relative_error, same
 from tests.models.learning import check_that_one_step_moves_every_parameter, loss_and_gradients
 
 V, H, C, F, SEGMENTS, CLASSES = 11, 3, 12, 7, 4, 5
@@ -17,10 +17,6 @@ IDS = np.array([[3, 8, 4, 0, 0], [7, 5, 9, 4, 10]])  # (B, T); 0 is padding
 SEGMENT_IDS = np.array([[0, 1, 3, 0, 0], [2, 2, 0, 1, 1]])
 ANSWERS = np.array([[0, 8, 0, 0, 0], [7, 0, 0, 4, 0]])
 every_head = pytest.mark.parametrize("num_classes", [None, CLASSES], ids=["masked", "classes"])
-
-
-class ClassBatch(TextBatch):
-    """Ids and the class of each sequence, under the names that training knows."""
 
 
 def build(num_classes=None, dtype="float64", seed=0, **changes):
@@ -49,29 +45,13 @@ def test_every_logit_depends_on_every_real_token_before_and_after(num_classes):
 
 @every_head
 @pytest.mark.parametrize("positions", POSITIONS)
-@pytest.mark.parametrize("count", [1, 9, 35])
-def test_padding_changes_nothing(num_classes, positions, count):
+def test_padding_changes_nothing(num_classes, positions):
     model = build_random(num_classes, positions=positions)
-    padded = np.pad(IDS, ((0, 0), (0, count)))
+    padded = np.pad(IDS, ((0, 0), (0, 9)))
     got, expected = host(model(padded)), host(model(IDS))
     if num_classes is None:
         got, expected = got[:, : IDS.shape[1]][IDS != 0], expected[IDS != 0]
     assert relative_error(got, expected) <= 1e-13
-
-
-@every_head
-def test_the_vector_of_padding_reaches_no_logit_of_a_real_token(num_classes):
-    model = build_random(num_classes)
-    before = host(model.encoder(*inputs_of_encoder(model)))
-    model.embedding.tokens.E.data[0] += 5.0
-    after = host(model.encoder(*inputs_of_encoder(model)))
-    assert same(after[IDS != 0], before[IDS != 0])
-    assert (after[IDS == 0] != before[IDS == 0]).any(axis=-1).all()
-
-
-def inputs_of_encoder(model):
-    """The embedded ids, and the mask that hides padding."""
-    return model.embedding(IDS, SEGMENT_IDS), device((IDS != 0)[:, None, None, :])
 
 
 @every_head
@@ -131,39 +111,17 @@ def test_the_matrix_of_the_masked_head_is_the_embeddings_own():
     assert build(CLASSES).num_parameters() == model.num_parameters() - (V + 2 * C) + (C + 1) * CLASSES
 
 
-@pytest.mark.parametrize("positions", POSITIONS)
-def test_the_loss_at_initialisation_is_near_ln_v(positions):
+def test_the_loss_at_initialisation_is_near_ln_v():
     size, rng = 5000, np.random.default_rng(60)
-    model = build(dtype="float32", vocab_size=size, d_model=66, d_ff=128, positions=positions)
+    model = build(dtype="float32", vocab_size=size, d_model=66, d_ff=128)
     ids = rng.integers(3, size, (8, 30))
     loss, _ = cross_entropy(model(ids), device(ids))
     assert abs(float(loss) - math.log(size)) < 0.2
 
 
-def test_the_classifier_loss_at_initialisation_is_near_ln_k():
-    ids = np.random.default_rng(60).integers(3, V, (50, 9))
-    loss, _ = cross_entropy(build(CLASSES)(ids), device(np.arange(50) % (CLASSES - 1) + 1))
-    assert abs(float(loss) - math.log(CLASSES)) < 0.5
-
-
-def test_after_one_step_every_parameter_has_moved():
-    check_that_one_step_moves_every_parameter(build(), TextBatch(IDS, ANSWERS))
-
-
-def test_after_one_step_on_classes_every_parameter_has_moved():
-    check_that_one_step_moves_every_parameter(build(CLASSES), ClassBatch(IDS, np.array([2, 4])))
-
-
-def test_random_answers_cannot_be_learnt_below_ln_v_where_the_tokens_are_hidden():
-    model = build(dtype="float32", seed=1, num_layers=1, dropout=0.0, vocab_size=V + 1)
-    trainer, rng, losses = Trainer(model, label_smoothing=0.0), np.random.default_rng(61), []
-    for _ in range(120):
-        ids = rng.integers(1, V, (32, 8))
-        asked = rng.random(ids.shape) < 0.3
-        batch = TextBatch(np.where(asked, V, ids), np.where(asked, ids, 0))
-        losses.append(float(trainer.step(batch, lr=0.01)[0]))
-    floor = math.log(V - 1)
-    assert floor - 0.05 < np.mean(losses[-40:]) < floor + 0.15
+@pytest.mark.parametrize(("num_classes", "answers"), [(None, ANSWERS), (CLASSES, np.array([2, 4]))])
+def test_after_one_step_every_parameter_has_moved(num_classes, answers):
+    check_that_one_step_moves_every_parameter(build(num_classes), TextBatch(IDS, answers))
 
 
 def test_the_choices_are_those_of_bert_and_can_be_changed():
@@ -178,39 +136,30 @@ def test_the_choices_are_those_of_bert_and_can_be_changed():
     assert bert_config(50, norm="pre").norm == "pre"
 
 
-def test_an_unknown_segment_is_refused():
-    with pytest.raises(IndexError, match="segments has the token id 4, but the vocabulary has the ids 0 to 3"):
-        build()(IDS, np.full_like(IDS, SEGMENTS))
-
-
-@pytest.mark.parametrize("shape", [(1, 5), (2, 1), (5,)])
-def test_segments_of_another_shape_are_refused_instead_of_being_broadcast(shape):
-    with pytest.raises(ValueError, match=r"^segments must have the same shape as ids, \(2, 5\), got \("):
-        build()(IDS, np.zeros(shape, int))
+@pytest.mark.parametrize(
+    ("segments", "error", "message"),
+    [
+        (np.full_like(IDS, SEGMENTS), IndexError, "segments has the token id 4, but the vocabulary has the ids 0 to 3"),
+        (np.full_like(IDS, -1), IndexError, "segments has the token id -1"),
+        (np.zeros(IDS.shape), TypeError, "^segments must be integer token ids, got an array of float64$"),
+        *(
+            (np.zeros(shape, int), ValueError, r"^segments must have the same shape as ids, \(2, 5\), got \(")
+            for shape in ((1, 5), (2, 1), (5,))
+        ),
+    ],
+)
+def test_segments_that_are_none_or_would_be_broadcast_are_refused(segments, error, message):
+    with pytest.raises(error, match=message):
+        build()(IDS, segments)
 
 
 def test_there_are_two_segments_by_default_and_one_is_enough():
     config = bert_config(V, d_model=C, num_heads=H, d_ff=F, num_layers=1, max_len=9)
     assert BERT(config).embedding.segments.E.data.shape == (2, C)
     assert BERT(config, num_segments=1, num_classes=1)(IDS).shape == (2, 1)
-
-
-@pytest.mark.parametrize("name", ["num_segments", "num_classes"])
-def test_a_model_without_segments_or_classes_is_refused(name):
-    with pytest.raises(ValueError, match=rf"^{name} must be at least 1, got 0$"):
-        BERT(bert_config(V, d_model=C, num_heads=H, d_ff=F, num_layers=1), **{name: 0})
-
-
-def test_segments_that_are_negative_or_no_integers_are_refused():
-    with pytest.raises(IndexError, match="segments has the token id -1"):
-        build()(IDS, np.full_like(IDS, -1))
-    with pytest.raises(TypeError, match=r"^segments must be integer token ids, got an array of float64$"):
-        build()(IDS, np.zeros(IDS.shape))
-
-
-def test_tokens_of_any_number_of_axes_have_the_logits_that_they_have_in_a_batch():
-    model, x = build_random(), device(np.random.default_rng(3).standard_normal((2, 5, C)))
-    assert relative_error(model.head(x.reshape(10, C)), host(model.head(x)).reshape(10, V)) <= 1e-14
+    for name in ("num_segments", "num_classes"):
+        with pytest.raises(ValueError, match=rf"^{name} must be at least 1, got 0$"):
+            BERT(config, **{name: 0})
 
 
 @every_head
@@ -221,18 +170,3 @@ def test_attention_weights_are_those_of_every_layer_and_depend_on_the_segments(n
     for layer, other in zip(weights, others, strict=True):
         assert same(layer > 0, np.broadcast_to((IDS != 0)[:, None, None], layer.shape))
         assert relative_error(other, layer) > 1e-3
-
-
-@every_head
-@pytest.mark.parametrize("positions", ["none", "learned"])
-def test_backward_adds_the_gradient_of_every_tensor_to_what_is_there(num_classes, positions):
-    model = build_random(num_classes, positions=positions)
-    dlogits, sums = device(np.random.default_rng(4).standard_normal(model(IDS, SEGMENT_IDS).shape)), []
-    for _ in range(2):
-        _, cache = model.forward(IDS, SEGMENT_IDS)
-        model.backward(dlogits, cache)
-        sums.append({name: host(parameter.grad).copy() for name, parameter in model.named_parameters()})
-    for name, gradient in sums[0].items():
-        if not name.endswith("qkv.b"):  # a third of it is rounding noise
-            assert gradient.any(), name
-            assert relative_error(sums[1][name], 2.0 * gradient) <= 1e-13, name

@@ -19,6 +19,7 @@ from minitransformer.models import (
     TransformerConfig,
     config_names,
     named_config,
+    named_seq2seq_config,
 )
 from minitransformer.vocabulary import BOS, EOS, PAD
 
@@ -94,32 +95,49 @@ def test_a_configuration_cannot_be_changed_after_its_checks():
         config.dropout = 1.5
 
 
-@pytest.mark.parametrize("value", [0, -1])
-@pytest.mark.parametrize("field", ["vocab_size", "d_model", "num_heads", "d_ff", "num_layers", "max_len"])
-def test_a_size_below_one_is_refused_by_its_field(field, value):
-    with pytest.raises(ValueError, match=rf"^{field} must be at least 1, got {value}$"):
-        TransformerConfig(**{**SMALL, field: value})
+# the fields of each configuration, by what they must be
+SIZES = {
+    TransformerConfig: ("vocab_size", "d_model", "num_heads", "d_ff", "num_layers", "max_len"),
+    Seq2SeqConfig: ("vocab_size", "d_model", "hidden_size", "num_layers", "max_len"),
+    ConvConfig: ("vocab_size", "d_model", "num_layers", "kernel_size", "dilation"),
+}
+RATES = {
+    TransformerConfig: ("dropout", "attention_dropout", "ffn_dropout"),
+    Seq2SeqConfig: ("dropout",),
+    ConvConfig: ("dropout",),
+}
+SWITCHES_OF = {
+    TransformerConfig: SWITCHES,
+    Seq2SeqConfig: ("bidirectional", "reverse_source"),
+    ConvConfig: ("tie_embeddings",),
+}
 
 
-@pytest.mark.parametrize("value", [1.0, 1.5, -0.1, math.nan])
-@pytest.mark.parametrize("field", ["dropout", "attention_dropout", "ffn_dropout"])
-def test_a_rate_outside_0_to_1_is_refused_by_its_field(field, value):
+def fields_of(table):
+    """(configuration, field) as parameters."""
+    return pytest.mark.parametrize(("kind", "field"), [(kind, name) for kind in table for name in table[kind]])
+
+
+@fields_of(SIZES)
+def test_a_size_below_one_is_refused_by_its_field(kind, field):
+    with pytest.raises(ValueError, match=rf"^{field} must be at least 1, got 0$"):
+        kind(**{"vocab_size": 11, field: 0})
+
+
+@pytest.mark.parametrize("value", [1.0, -0.1, math.nan])
+@fields_of(RATES)
+def test_a_rate_outside_0_to_1_is_refused_by_its_field(kind, field, value):
     with pytest.raises(ValueError, match=rf"^{field} must be at least 0 and less than 1, got {value}$"):
-        TransformerConfig(**{**SMALL, field: value})
+        kind(11, **{field: value})
 
 
-@pytest.mark.parametrize("heads", [1, 2, 3, 4, 6, 12])
-def test_every_number_of_heads_that_divides_d_model_is_accepted(heads):
-    assert TransformerConfig(**{**SMALL, "num_heads": heads}).num_heads == heads
+@fields_of(SWITCHES_OF)
+def test_a_switch_is_true_or_false_and_nothing_like_it(kind, field):
+    with pytest.raises(TypeError, match=rf"^{field} must be True or False, got 0$"):
+        kind(11, **{field: 0})
 
 
-@pytest.mark.parametrize("heads", [5, 7, 24])
-def test_heads_that_do_not_divide_d_model_are_refused_with_both_numbers(heads):
-    with pytest.raises(ValueError, match=f"got d_model = 12 and num_heads = {heads}$"):
-        TransformerConfig(**{**SMALL, "num_heads": heads})
-
-
-# a field with a value that no model can have -> the error, and what it says
+# fields with values that no model can have -> the error, and what it says
 IMPOSSIBLE = [
     ({"norm": "middle"}, ValueError, "^norm must be one of post, pre, sandwich, got 'middle'$"),
     ({"normalization": "batch"}, ValueError, "^normalization must be one of .*, got 'batch'$"),
@@ -155,6 +173,13 @@ IMPOSSIBLE = [
     ({"attention": "linear", "positions": "rope"}, ValueError, "^linear attention .* positions='rope'"),
     ({"attention": "linear", "positions": "alibi"}, ValueError, "^linear attention .* positions='alibi'"),
     ({"attention": "linear", "scale_scores": False}, ValueError, "^linear attention .* scale_scores"),
+    ({"num_heads": 5}, ValueError, "got d_model = 12 and num_heads = 5$"),
+    ({"num_experts": 0}, ValueError, "num_experts must be at least 1, got 0"),
+    ({"num_experts": 2, "experts_per_token": 3}, ValueError, "2 experts cannot be 3 experts_per_token"),
+    ({"num_experts": 2, "experts_per_token": 0}, ValueError, "experts_per_token must be at least 1, got 0"),
+    ({"expert_scores": "tanh"}, ValueError, "expert_scores must be one of softmax, sigmoid, got 'tanh'"),
+    ({"balance_weight": -0.1}, ValueError, "balance_weight must be .*, got -0.1"),
+    ({"z_weight": math.inf}, ValueError, "z_weight must be .*, got inf"),
     ({"d_model": 9}, ValueError, "^d_model must be even for sinusoidal positions, got 9$"),
 ]
 
@@ -165,16 +190,41 @@ def test_what_no_model_can_have_is_refused_by_its_field(changes, error, message)
         TransformerConfig(**{**SMALL, **changes})
 
 
-@pytest.mark.parametrize("name", SWITCHES)
-def test_a_switch_is_true_or_false_and_nothing_like_it(name):
-    with pytest.raises(TypeError, match=rf"^{name} must be True or False, got 0$"):
-        TransformerConfig(**SMALL, **{name: 0})
+PREDECESSORS = [
+    (Seq2SeqConfig, {"cell": "rnn"}, "cell must be one of lstm, gru, got 'rnn'"),
+    (Seq2SeqConfig, {"attention": "concat"}, "attention must be one of none, additive, dot, general, got 'concat'"),
+    (Seq2SeqConfig, {"hidden_size": 9, "bidirectional": True}, "hidden_size must be even for two directions, got 9"),
+    (Seq2SeqConfig, {"forget_bias": math.inf}, "forget_bias must be finite, got inf"),
+    (ConvConfig, {"activation": "gelu"}, "activation must be one of relu, glu, got 'gelu'"),
+    (ConvConfig, {"norm": "none"}, "norm must be one of post, pre, sandwich, got 'none'"),
+    (ConvConfig, {"norm_eps": -1.0}, "norm_eps must be at least 0 and finite, got -1.0"),
+]
+
+
+@pytest.mark.parametrize(("kind", "changes", "message"), PREDECESSORS)
+def test_what_no_recurrent_or_convolutional_model_can_have_is_refused_by_its_field(kind, changes, message):
+    with pytest.raises(ValueError, match=message):
+        kind(11, **changes)
+
+
+@pytest.mark.parametrize("kind", [Seq2SeqConfig, ConvConfig])
+def test_the_smallest_sizes_of_recurrent_and_convolutional_models_are_accepted(kind):
+    config = kind(**dict.fromkeys(SIZES[kind], 1))
+    assert [getattr(config, name) for name in SIZES[kind]] == [1] * 5
+
+
+@pytest.mark.parametrize("name", ["base", "big"])
+def test_named_recurrent_configurations_take_their_changes_and_keep_the_rest(name):
+    plain = named_seq2seq_config(name, 11)
+    assert named_seq2seq_config(name, 11, cell="gru", d_model=8) == dataclasses.replace(plain, cell="gru", d_model=8)
+    with pytest.raises(ValueError, match="configuration must be one of tiny, base, big, got 'huge'"):
+        named_seq2seq_config("huge", 11)
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        *({name: 1} for name in ("vocab_size", "num_heads", "d_ff", "num_layers", "max_len")),
+        dict.fromkeys(("vocab_size", "num_heads", "d_ff", "num_layers", "max_len"), 1),
         {"d_model": 1, "num_heads": 1, "positions": "none"},
         {"d_model": 9, "positions": "learned"},
         {"norm_eps": 0.0},

@@ -14,7 +14,7 @@ from minitransformer.gradcheck.subjects.layers import ATTENTION_KINDS
 from minitransformer.layers import EncoderLayer
 from minitransformer.layers.stack import LayerStack
 from minitransformer.models import GPT, gpt_config
-from tests.helpers import Trainer, device, host, randomize, relative_error, same
+from tests.helpers import device, host, randomize, relative_error, same
 from tests.models.learning import check_that_one_step_moves_every_parameter
 
 V, H, C, F, MAX_LEN = 11, 3, 12, 7, 40
@@ -34,9 +34,8 @@ def build_random(positions="learned", **changes):
 
 
 @every_position
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_changing_a_future_token_leaves_earlier_logits_bit_equal(positions, dtype):
-    model = build_random(positions, dtype=dtype)
+def test_changing_a_future_token_leaves_earlier_logits_bit_equal(positions):
+    model = build_random(positions)
     logits = model(IDS)
     for t in range(1, IDS.shape[1]):
         other = IDS.copy()
@@ -47,7 +46,7 @@ def test_changing_a_future_token_leaves_earlier_logits_bit_equal(positions, dtyp
 
 
 @every_position
-@pytest.mark.parametrize("count", [1, 9, 35])
+@pytest.mark.parametrize("count", [1, 35])
 def test_padding_at_the_end_changes_nothing(positions, count):
     model = build_random(positions)
     padded = np.pad(IDS, ((0, 0), (0, count)))
@@ -63,34 +62,15 @@ def test_ids_in_announced_padding_change_nothing(positions):
     assert same(got, expected)
 
 
-@every_position
-@pytest.mark.parametrize("switches", [{}, {"norm": "post", "scale_embeddings": True, "tie_embeddings": False}])
-def test_decoding_token_by_token_equals_the_whole(positions, switches):
-    model = build_random(positions, **switches)
-    state, logits = GPTState(model, 2, 7), model(IDS)
-    for t in range(IDS.shape[1]):
-        assert relative_error(state.extend(IDS[:, t : t + 1]), logits[:, t]) <= 1e-12
-
-
-@every_position
-def test_only_the_mask_changes(positions):
+def test_only_the_mask_changes():
     """A GPT is the encoder's stack under a causal mask, between the embedding and the output projection."""
-    model = build_random(positions)
+    model = build_random()
     stack = LayerStack(model.config, EncoderLayer, bidirectional=False, dtype="float64")
     prefix = "blocks."
     stack.load_state_dict({n.removeprefix(prefix): a for n, a in model.state_dict().items() if n.startswith(prefix)})
     x = model.embedding(IDS)
     assert same(model.output(stack(x, causal_mask(IDS.shape[1]))), model(IDS))
     assert relative_error(model.output(stack(x)), model(IDS)) > 1e-2
-
-
-@every_position
-def test_the_order_of_tokens_matters(positions):
-    """Without positions the last token still sees a set, whose order it cannot tell; a second layer can."""
-    model = build_random(positions, num_layers=1)
-    swapped = IDS[:, [1, 0, 2, 3, 4]]
-    error = relative_error(model(swapped)[:, -1], model(IDS)[:, -1])
-    assert error <= 1e-14 if positions == "none" else error > 1e-3
 
 
 def test_the_tied_matrix_is_one_and_an_untied_one_gets_its_own_gradient():
@@ -100,12 +80,11 @@ def test_the_tied_matrix_is_one_and_an_untied_one_gets_its_own_gradient():
     assert build(tie_output=False).num_parameters() == untied.num_parameters()
 
 
-@every_position
 @pytest.mark.parametrize("switches", [{}, {"scale_embeddings": True}, {"tie_embeddings": False}], ids=str)
-def test_the_loss_at_initialisation_is_near_ln_v(positions, switches):
+def test_the_loss_at_initialisation_is_near_ln_v(switches):
     size = 5000
     sizes = {"vocab_size": size, "d_model": 66, "d_ff": 128, "dtype": "float32"}
-    model, rng = build(positions, **sizes, **switches), np.random.default_rng(60)
+    model, rng = build(**sizes, **switches), np.random.default_rng(60)
     ids = rng.integers(1, size, (8, 31))
     loss, _ = cross_entropy(model(ids[:, :-1]), device(ids[:, 1:]))
     # times sqrt(C) the token vectors, and so the first logits, have variance 1: half a nat above ln V
@@ -115,19 +94,6 @@ def test_the_loss_at_initialisation_is_near_ln_v(positions, switches):
 @every_position
 def test_after_one_step_every_parameter_has_moved(positions):
     check_that_one_step_moves_every_parameter(build(positions), TextBatch(IDS[:, :-1], IDS[:, 1:]))
-
-
-@pytest.mark.parametrize("leak", [False, True])
-def test_random_targets_cannot_be_learnt_below_ln_v_but_a_leak_can(leak):
-    model = build(dtype="float32", seed=1, num_layers=1, dropout=0.0)
-    trainer, rng, losses = Trainer(model, label_smoothing=0.0), np.random.default_rng(61), []
-    for _ in range(120):
-        ids = rng.integers(1, V, (32, 9))
-        seen = ids[:, 1:] if leak else ids[:, :-1]
-        loss, _ = trainer.step(TextBatch(seen, ids[:, 1:]), lr=0.01)
-        losses.append(float(loss))
-    floor, mean = math.log(V - 1), np.mean(losses[-40:])  # padding is never a target
-    assert mean < 0.2 * floor if leak else floor - 0.01 < mean < floor + 0.1
 
 
 def test_the_choices_are_those_of_gpt2_and_can_be_changed():
@@ -171,9 +137,8 @@ def test_no_kind_of_attention_sees_a_later_token(kind):
         assert (changed[:, t] != logits[:, t]).any(axis=-1).all()
 
 
-@every_position
-def test_a_window_as_long_as_the_sequence_is_full_attention(positions):
-    full, windowed = build_random(positions), build_random(positions, attention="windowed", window=IDS.shape[1])
+def test_a_window_as_long_as_the_sequence_is_full_attention():
+    full, windowed = build_random(), build_random(attention="windowed", window=IDS.shape[1])
     assert relative_error(windowed(IDS), full(IDS)) <= 1e-13
 
 

@@ -34,11 +34,6 @@ def test_a_token_reaches_as_far_as_the_windows_and_the_full_layer_let_it():
     assert far[1] == 0.0, "three windows of 2 reach back three tokens"
 
 
-def test_a_window_as_wide_as_the_text_changes_nothing():
-    wide, plain = (build(window=window, full_layers=layers) for window, layers in ((9, (1,)), (9, (0, 1, 2))))
-    assert relative_error(wide(IDS), plain(IDS)) <= 1e-13
-
-
 @pytest.mark.parametrize("changes", [{"window_rope_base": 7.0}, {"rope_factor": 3.0, "window_rope_base": 50.0}])
 def test_layers_with_a_window_have_their_own_angles(changes):
     layers, same_base = build(**changes).blocks.layers, build(rope_base=changes["window_rope_base"]).blocks.layers

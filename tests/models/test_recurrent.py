@@ -1,15 +1,12 @@
 """A recurrent encoder-decoder in its four forms: what may influence what, decoding, saving, and its refusals."""
 
-import dataclasses
-import itertools
-
 import numpy as np
 import pytest
 
 from minitransformer.config import SEQ2SEQ_ATTENTION
 from minitransformer.decoding import beam_search, greedy_decode
 from minitransformer.layers import GRU, LSTM
-from minitransformer.models import Seq2Seq, Seq2SeqConfig, named_seq2seq_config
+from minitransformer.models import Seq2Seq, Seq2SeqConfig
 from minitransformer.models.recurrent import reversed_order
 from minitransformer.vocabulary import BOS
 from tests.helpers import host, randomize, relative_error, same
@@ -22,10 +19,14 @@ LENGTHS = (3, 5, 2)
 TARGET_IN = np.array([[1, 3, 8, 4], [1, 7, 5, 0], [1, 6, 0, 0]])
 TARGET_OUT = np.array([[3, 8, 4, 2], [7, 5, 2, 0], [6, 2, 0, 0]])
 every_attention = pytest.mark.parametrize("attention", SEQ2SEQ_ATTENTION)
-SWITCHES = [{}, {"cell": "gru"}, {"bidirectional": True}, {"reverse_source": True}]
+SWITCHES = [{"cell": "gru"}, {"bidirectional": True}, {"reverse_source": True}]
 every_form = pytest.mark.parametrize(
     "fields",
-    [{"attention": a, **s} for a, s in itertools.product(SEQ2SEQ_ATTENTION, SWITCHES)],
+    [
+        *({"attention": attention} for attention in SEQ2SEQ_ATTENTION),
+        *({"attention": "additive", **switch} for switch in SWITCHES),
+        {"attention": "none", "cell": "gru", "bidirectional": True, "reverse_source": True},
+    ],
     ids=lambda fields: "-".join(f"{name}={value}" for name, value in fields.items()),
 )
 
@@ -76,7 +77,7 @@ def test_every_source_token_reaches_every_output_and_padding_none(fields):
         assert reached.tolist() == [place < length for length in LENGTHS]
 
 
-@pytest.mark.parametrize("pieces", [(1, 1, 1, 1), (3, 1), (4,)])
+@pytest.mark.parametrize("pieces", [(1, 1, 1, 1), (3, 1)])
 @every_form
 def test_decoding_in_pieces_equals_the_whole(fields, pieces):
     model, end = build(**fields), 0
@@ -142,51 +143,6 @@ def test_without_attention_there_are_no_weights_and_only_the_state_says_what_was
     dencoded = model.decode_backward(y, cache)
     assert not host(dencoded.memory).any()
     assert all(host(array).any() for array in dencoded.state)
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"hidden_size": 0}, "hidden_size must be at least 1, got 0"),
-        ({"cell": "rnn"}, "cell must be one of lstm, gru, got 'rnn'"),
-        ({"attention": "concat"}, "attention must be one of none, additive, dot, general, got 'concat'"),
-        ({"hidden_size": 5, "bidirectional": True}, "hidden_size must be even for two directions, got 5"),
-        ({"hidden_size": 9, "bidirectional": True}, "hidden_size must be even for two directions, got 9"),
-        ({"dropout": 1.0}, "dropout must be at least 0 and less than 1, got 1.0"),
-        ({"forget_bias": np.inf}, "forget_bias must be finite, got inf"),
-        *(
-            ({name: 0}, f"{name} must be at least 1, got 0")
-            for name in ("vocab_size", "d_model", "num_layers", "max_len")
-        ),
-    ],
-)
-def test_impossible_configurations_are_refused(fields, message):
-    with pytest.raises(ValueError, match=message):
-        Seq2SeqConfig(**{"vocab_size": V, **fields})
-
-
-def test_a_named_configuration_that_does_not_exist_is_refused():
-    with pytest.raises(ValueError, match="configuration must be one of tiny, base, big, got 'huge'"):
-        named_seq2seq_config("huge", V)
-
-
-@pytest.mark.parametrize("name", ["bidirectional", "reverse_source"])
-def test_a_switch_is_true_or_false_and_nothing_like_it(name):
-    with pytest.raises(TypeError, match=rf"^{name} must be True or False, got 1$"):
-        Seq2SeqConfig(V, **{name: 1})
-
-
-def test_the_smallest_sizes_and_an_odd_one_for_a_single_direction_are_accepted():
-    names = ("vocab_size", "d_model", "hidden_size", "num_layers", "max_len")
-    config = Seq2SeqConfig(**dict.fromkeys(names, 1))
-    assert [getattr(config, name) for name in names] == [1] * 5
-
-
-@pytest.mark.parametrize("name", ["base", "big"])
-def test_named_configurations_take_their_changes_and_keep_the_rest(name):
-    plain = named_seq2seq_config(name, V)
-    assert named_seq2seq_config(name, V, cell="gru", d_model=8) == dataclasses.replace(plain, cell="gru", d_model=8)
-    assert plain.vocab_size == V
 
 
 def test_a_memory_of_another_batch_is_refused_instead_of_being_broadcast():

