@@ -23,8 +23,8 @@ from tests.decoding.scripted import (
 pytestmark = (
     pytest.mark.host_only
 )  # what a model says is on the host already; tests/decoding/test_on_models.py has models
-SIZES = [(4, 1), (4, 4), (5, 2), (5, 3)]  # (V, most tokens)
-ALPHAS = [0.0, 0.6, 1.0, 2.0, -0.5, -2.0]
+SIZES = [(4, 1), (4, 4), (5, 2)]  # (V, most tokens)
+ALPHAS = [0.0, 0.6, 2.0, -0.5]
 
 every_alpha = pytest.mark.parametrize("alpha", ALPHAS)
 
@@ -80,14 +80,14 @@ def test_length_penalty_is_the_papers(length, alpha, expected):
 @every_alpha
 @pytest.mark.parametrize(("V", "max_new_tokens"), SIZES)
 def test_wide_beam_finds_the_best_of_all_sequences(V, max_new_tokens, alpha):
-    for seed in range(3):
+    for seed in range(2):
         logits_of = random_script(seed, V)
         (hypotheses,), _ = search(logits_of, max_new_tokens, wide_enough(V, max_new_tokens), alpha=alpha)
         check_same(hypotheses[0], *ranked(logits_of, V, max_new_tokens, alpha)[0])
 
 
 @every_alpha
-@pytest.mark.parametrize(("V", "max_new_tokens"), SIZES)
+@pytest.mark.parametrize(("V", "max_new_tokens"), SIZES[1:])
 def test_without_early_stopping_a_wide_beam_ranks_all_sequences(V, max_new_tokens, alpha, monkeypatch):
     monkeypatch.setattr("minitransformer.decoding.beam._is_done", lambda *state: False)
     logits_of = random_script(7, V)
@@ -151,7 +151,7 @@ def test_wider_beam_is_no_promise_it_can_lose_what_greedy_finds():
 @pytest.mark.parametrize("V", [4, 9])
 def test_beam_of_one_without_length_penalty_is_greedy(V):
     lengths = set()
-    for seed in range(40):
+    for seed in range(20):
         logits_of = random_script(seed, V)
         ids, log_probs = generate(ScriptedState(logits_of, [0]), np.array([[BOS]]), 6)
         (hypotheses,), steps = search(logits_of, 6, beam=1, alpha=0.0)
@@ -162,24 +162,10 @@ def test_beam_of_one_without_length_penalty_is_greedy(V):
 
 
 @every_alpha
-def test_beam_of_one_and_a_wide_beam_are_never_worse_than_greedy(alpha):
-    better = 0
-    for seed in range(20):
-        logits_of = random_script(seed, 4)
-        ids, log_probs = generate(ScriptedState(logits_of, [0]), np.array([[BOS]]), 4)
-        greedy = log_probs.sum() / naive_penalty(ids.shape[1], alpha)
-        narrow, wide = (search(logits_of, 4, beam, alpha=alpha)[0][0][0].score for beam in (1, wide_enough(4, 4)))
-        assert narrow >= greedy * (1 + 1e-12)  # both are negative
-        assert wide >= narrow * (1 + 1e-12)
-        better += wide > narrow + 0.01
-    assert better
-
-
-@every_alpha
-@pytest.mark.parametrize("beam", [1, 2, 4, 9])
+@pytest.mark.parametrize("beam", [1, 2, 4])
 def test_early_stopping_saves_steps_and_never_changes_the_answer(alpha, beam, monkeypatch):
     def run():
-        return [search(random_script(seed, 5, scale=2.5), 7, beam, alpha=alpha) for seed in range(12)]
+        return [search(random_script(seed, 5, scale=2.5), 7, beam, alpha=alpha) for seed in range(8)]
 
     early = run()
     monkeypatch.setattr("minitransformer.decoding.beam._is_done", lambda alive, *state: not alive)
@@ -276,16 +262,9 @@ def test_with_a_reward_for_short_answers_the_next_token_can_still_win():
 
 
 @pytest.mark.parametrize("count", [1, 2, 8])
-@pytest.mark.parametrize("length", [1, 7, 64, 65, 1000, 16007])
+@pytest.mark.parametrize("length", [1, 65, 1003])
 def test_the_largest_entries_are_those_of_a_stable_sort(length, count):
     rng = np.random.default_rng([length, count])
     for x in (rng.standard_normal(length), rng.integers(0, 4, length).astype(float), np.full(length, -np.inf)):
         x[rng.random(length) < 0.3] = -np.inf
         assert _largest(x, count) == sorted(range(length), key=lambda place: -x[place])[:count]
-
-
-@pytest.mark.parametrize("end", [0, -1])
-def test_the_largest_entry_is_found_at_both_ends_of_a_row_that_is_no_multiple_of_the_parts(end):
-    x = np.zeros(1003)
-    x[end] = 1.0
-    assert _largest(x, 1) == [end % len(x)]

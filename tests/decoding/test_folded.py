@@ -23,8 +23,7 @@ def logits_one_by_one(model, ids, padding=None):
     return np.stack(logits, axis=1)
 
 
-@pytest.mark.parametrize("normalization", ["layer", "rms"])
-@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(("normalization", "bias"), [("layer", True), ("rms", False)])
 @pytest.mark.parametrize("positions", POSITIONS)
 def test_folded_model_equals_the_whole(normalization, bias, positions):
     model = build_gpt(positions, normalization=normalization, bias=bias, norm_eps=EPS)
@@ -37,23 +36,21 @@ def test_folded_model_has_every_activation(activation):
     assert relative_error(logits_one_by_one(model, IDS), host(model(IDS))) <= 1e-12
 
 
-@pytest.mark.parametrize("num_kv_heads", [None, 1])
-@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(("num_kv_heads", "bias"), [(None, False), (1, True)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_folded_model_has_every_kind_of_attention(kind, bias, num_kv_heads):
     model = build_gpt("learned", bias=bias, norm_eps=EPS, num_kv_heads=num_kv_heads, **KINDS[kind])
     assert relative_error(logits_one_by_one(model, IDS), host(model(IDS))) <= 1e-12
 
 
-@pytest.mark.parametrize("positions", ["learned", "rope"])
-@pytest.mark.parametrize("num_kv_heads", [None, 1])
+@pytest.mark.parametrize(("positions", "num_kv_heads"), [("learned", 1), ("rope", None)])
 def test_folded_model_has_queries_and_keys_of_another_width(positions, num_kv_heads):
     model = build_gpt(positions, norm_eps=EPS, num_kv_heads=num_kv_heads, d_k=6)
     assert relative_error(logits_one_by_one(model, IDS), host(model(IDS))) <= 1e-12
 
 
 @pytest.mark.parametrize("positions", POSITIONS)
-@pytest.mark.parametrize("num_kv_heads", [None, 1])
+@pytest.mark.parametrize("num_kv_heads", [1])
 def test_folded_model_reads_a_few_tokens_at_once(num_kv_heads, positions):
     model = build_gpt(positions, norm_eps=EPS, num_kv_heads=num_kv_heads)
     expected = host(model(IDS))
@@ -63,21 +60,20 @@ def test_folded_model_reads_a_few_tokens_at_once(num_kv_heads, positions):
     assert relative_error(np.concatenate([first, host(state.extend_last(IDS[:, 2:], 3))], 1), expected[:, 1:]) <= 1e-12
 
 
-def test_folded_model_that_reads_a_few_tokens_does_not_attend_to_padding():
-    model, alone = build_gpt("learned"), IDS[:1, 2:]
+@pytest.mark.parametrize(
+    ("positions", "kind", "pieces"),
+    [("learned", "full", (3, 2)), *(("alibi", kind, (1,) * 5) for kind in ("full", "windowed", "strided"))],
+)
+def test_folded_model_does_not_attend_to_padding_on_the_left(positions, kind, pieces):
+    model, alone, end, logits = build_gpt(positions, num_kv_heads=1, **KINDS[kind]), IDS[:1, 2:], 0, []
     both = np.concatenate([np.pad(alone, ((0, 0), (2, 0))), IDS[1:2]])
     state = GPTState(model, 2, 5, np.array([2, 0]))
-    logits = np.concatenate([host(state.extend_last(both[:, i : i + n], n)) for i, n in ((0, 3), (3, 2))], axis=1)
+    for count in pieces:
+        logits.append(host(state.extend_last(both[:, end : end + count], count)))
+        end += count
+    logits = np.concatenate(logits, axis=1)
+    assert isinstance(state.folded, FoldedGPT), "the plain layers have read this"
     assert relative_error(logits[:1, 2:], host(model(alone))) <= 1e-12
-    assert relative_error(logits[1:], host(model(IDS[1:2]))) <= 1e-12
-
-
-@pytest.mark.parametrize("kind", ["windowed", "strided"])
-def test_folded_model_of_every_kind_does_not_attend_to_padding(kind):
-    model, alone = build_gpt("alibi", num_kv_heads=1, **KINDS[kind]), IDS[:1, 1:]
-    both = np.concatenate([np.pad(alone, ((0, 0), (1, 0))), IDS[1:2]])
-    logits = logits_one_by_one(model, both, padding=np.array([1, 0]))
-    assert relative_error(logits[:1, 1:], host(model(alone))) <= 1e-12
     assert relative_error(logits[1:], host(model(IDS[1:2]))) <= 1e-12
 
 
@@ -87,15 +83,6 @@ def test_folded_model_of_every_kind_does_not_attend_to_padding(kind):
 def test_folded_model_keeps_every_scale(switch):
     model = build_gpt(norm_eps=EPS, **switch)
     assert relative_error(logits_one_by_one(model, IDS), host(model(IDS))) <= 1e-12
-
-
-def test_folded_model_does_not_attend_to_padding_on_the_left():
-    model, alone = build_gpt("learned"), IDS[:1, 2:]
-    padded = np.concatenate([np.zeros((1, 2), dtype=IDS.dtype), alone], axis=1)
-    both = np.concatenate([padded, IDS[1:2]])
-    logits = logits_one_by_one(model, both, padding=np.array([2, 0]))
-    assert relative_error(logits[:1, 2:], host(model(alone))) <= 1e-12
-    assert relative_error(logits[1:], host(model(IDS[1:2]))) <= 1e-12
 
 
 @pytest.mark.parametrize("changes", [{"norm": "post"}, {"norm": "post", "final_norm": True}, {"final_norm": False}])
@@ -130,18 +117,6 @@ def test_unit_divides_each_row_by_its_length():
     x = rng.standard_normal((4, C))
     expected = [[value / (sum(v * v for v in row) + C * EPS) ** 0.5 for value in row] for row in x.tolist()]
     assert relative_error(Unit(norm)(device(x)), np.array(expected)) <= 1e-14
-
-
-def test_folded_model_refuses_the_same_ids_as_the_model():
-    model = build_gpt("learned", max_len=2)
-    state = GPTState(model, 1, 5)
-    for bad, error in ((np.array([[11]]), IndexError), (np.array([[-1]]), IndexError), (np.array([[0.5]]), TypeError)):
-        with pytest.raises(error):
-            state.extend(bad)
-    state.extend(np.array([[1]]))
-    state.extend(np.array([[1]]))
-    with pytest.raises(ValueError, match="only 2 positions"):
-        state.extend(np.array([[1]]))
 
 
 def test_a_model_is_folded_once_and_later_changes_of_its_weights_have_no_effect():

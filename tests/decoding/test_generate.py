@@ -12,7 +12,6 @@ from tests.decoding.scripted import (
     naive_log_prob,
     naive_log_softmax,
     random_script,
-    script,
 )
 from tests.decoding.test_sampling import naive_repeats
 from tests.helpers import relative_error
@@ -106,13 +105,6 @@ def test_tokens_come_as_soon_as_they_are_chosen():
     assert np.array_equal(np.stack(taken, axis=1), all_at_once)
 
 
-def test_generating_ends_with_the_last_row_and_takes_no_more_steps():
-    table = {(): {3: 1.0}, (3,): {4: 1.0}, (3, 4): {EOS: 1.0}}
-    state = ScriptedState(script(table, V), [0])
-    assert generate(state, bos(1), 30).ids.tolist() == [[3, 4, EOS]]
-    assert state.steps == 3
-
-
 @pytest.mark.parametrize("no_repeat", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(3))
 def test_no_repeat_equals_the_naive_loop_and_repeats_nothing(no_repeat, seed):
@@ -150,14 +142,6 @@ def test_a_row_without_an_allowed_token_ends_and_the_others_go_on():
         assert log_probs[0, 1:].tolist() == [0, 0, 0]
         assert ids[1, 3] == PAD
     assert generate(ScriptedState(logits_of, [0]), np.array([[3, 1, 4, 0, 2]]), 9, no_repeat=1).ids.tolist() == [[PAD]]
-
-
-def test_the_same_seed_gives_the_same_tokens_and_another_seed_others():
-    def answers(seed):
-        return generate(ScriptedState(random_script(5, V), range(8)), bos(8), 6, choose_at_random(seed)).ids.tolist()
-
-    assert answers(0) == answers(0)
-    assert answers(0) != answers(1)
 
 
 def test_rows_are_drawn_independently():

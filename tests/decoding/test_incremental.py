@@ -5,18 +5,18 @@ import pytest
 
 from minitransformer.config import POSITIONS
 from minitransformer.decoding import greedy_decode
-from minitransformer.decoding.incremental import ConvState, GPTState, SlidingState, allowed_for_new, tokens_of
+from minitransformer.decoding.incremental import ConvState, GPTState, SlidingState, allowed_for_new
 from minitransformer.decoding.rereading import left_padded
 from minitransformer.models import ConvConfig, ConvLM, Seq2Seq, Seq2SeqConfig, Transformer
 from minitransformer.models.gpt import GPT, gpt_config
 from tests.helpers import host, randomize, relative_error, same
 from tests.layers.test_attention_kinds import KINDS
-from tests.models.test_behaviour import SOURCE, V, build_random, both_switches, pad
+from tests.models.test_behaviour import SOURCE, V, both_switches, build_random
 from tests.models.test_gpt import build_random as build_gpt
 
 T, MAX_LEN = 5, 8
 TARGET = np.array([[1, 6, 3, 8, 9], [1, 5, 7, 4, 10]])  # (B, T)
-PIECES = [(1, 1, 1, 1, 1), (3, 2), (1, 4), (2, 1, 2), (5,)]
+PIECES = [(1, 1, 1, 1, 1), (2, 1, 2), (1, 4)]
 
 every_split = pytest.mark.parametrize("pieces", PIECES)
 every_position = pytest.mark.parametrize("positions", POSITIONS)
@@ -31,16 +31,9 @@ def check_pieces(state, ids, pieces, expected, bound=1e-12):
 
 
 @both_switches
-@every_split
+@pytest.mark.parametrize("pieces", PIECES[:3])
 def test_transformer_in_pieces_equals_the_whole(norm, tied, pieces):
     model = build_random(norm, tied)
-    check_pieces(model.decoding_state(SOURCE, MAX_LEN), TARGET, pieces, model(SOURCE, TARGET))
-
-
-@every_position
-@pytest.mark.parametrize("pieces", [(1, 1, 1, 1, 1), (2, 3)])
-def test_transformer_in_pieces_equals_the_whole_wherever_its_positions_act(positions, pieces):
-    model = build_random("post", False, positions=positions)
     check_pieces(model.decoding_state(SOURCE, MAX_LEN), TARGET, pieces, model(SOURCE, TARGET))
 
 
@@ -50,17 +43,9 @@ def test_every_scale_of_the_model_holds_in_decoding(switch):
     check_pieces(model.decoding_state(SOURCE, MAX_LEN), TARGET, (1, 3, 1), model(SOURCE, TARGET))
 
 
-@both_switches
-def test_float32_stays_float32_and_close(norm, tied):
-    model = build_random(norm, tied, dtype="float32")
-    assert model.decoding_state(SOURCE, MAX_LEN).extend(TARGET).dtype == np.float32
-    check_pieces(model.decoding_state(SOURCE, MAX_LEN), TARGET, (1, 1, 2, 1), model(SOURCE, TARGET), bound=5e-6)
-
-
-@pytest.mark.parametrize("norm", ["post", "pre"])
 @every_split
-def test_no_token_attends_to_padding_among_the_tokens(norm, pieces):
-    model, target = build_random(norm, False), np.array([[1, 0, 3, 0, 9], [1, 5, 0, 4, 0]])
+def test_no_token_attends_to_padding_among_the_tokens(pieces):
+    model, target = build_random("post", False), np.array([[1, 0, 3, 0, 9], [1, 5, 0, 4, 0]])
     expected = model(SOURCE, target)
     check_pieces(model.decoding_state(SOURCE, MAX_LEN), target, pieces, expected)
     assert relative_error(model(SOURCE, TARGET), expected) > 1e-3, "it must matter which tokens are there"
@@ -75,14 +60,7 @@ def test_only_the_first_token_is_seen_where_sequences_start_with_padding(pieces)
     assert relative_error(model(SOURCE, target), expected) > 1e-3, "the first must be seen"
 
 
-@pytest.mark.parametrize("norm", ["post", "pre"])
-@pytest.mark.parametrize("count", [1, 4])
-def test_padding_of_the_source_changes_nothing(norm, count):
-    model = build_random(norm, True)
-    check_pieces(model.decoding_state(pad(SOURCE, count), MAX_LEN), TARGET, (1, 2, 2), model(SOURCE, TARGET))
-
-
-@pytest.mark.parametrize("rows", [[1, 0], [1, 1, 0], [0], [1, 0, 0, 1]])
+@pytest.mark.parametrize("rows", [[0], [1, 0, 0, 1]])
 def test_selected_rows_continue_as_if_decoded_alone(rows):
     model, target = build_random("post", False), np.array([[1, 6, 0, 8, 9], [1, 5, 7, 4, 10]])  # one with padding
     state = model.decoding_state(SOURCE, MAX_LEN)
@@ -130,24 +108,6 @@ def test_kv_caches_are_allocated_once():
     assert [kv_cache.length for kv_cache in kv_caches] == [4, 4, 5, 5]
 
 
-def test_two_states_of_one_model_do_not_disturb_each_other():
-    model = build_random("post", False)
-    first, second = model.decoding_state(SOURCE, MAX_LEN), model.decoding_state(SOURCE[::-1], MAX_LEN)
-    for t in range(T):
-        here, there = first.extend(TARGET[:, t : t + 1]), second.extend(TARGET[::-1, t : t + 1])
-        assert relative_error(there[::-1], here) <= 1e-14
-    assert relative_error(here, model(SOURCE, TARGET)[:, -1]) <= 1e-12
-
-
-@pytest.mark.host_only  # on a GPU the order of a sum may depend on the layout of its numbers in memory
-def test_the_same_pieces_give_the_same_bits_for_any_max_new_tokens():
-    model = build_random("post", True)
-    states = [model.decoding_state(SOURCE, max_new_tokens) for max_new_tokens in (T, MAX_LEN, 30)]
-    for t in range(T):
-        exact, *others = [state.extend(TARGET[:, t : t + 1]) for state in states]
-        assert all(same(other, exact) for other in others)
-
-
 def test_tokens_beyond_max_new_tokens_are_refused_and_change_nothing():
     model = build_random("post", True)
     state = model.decoding_state(SOURCE, 3)
@@ -164,13 +124,8 @@ def test_a_state_without_positions_is_refused(max_len):
         GPTState(build_gpt(), 2, max_len)
 
 
-def test_tokens_outside_the_vocabulary_are_refused():
-    with pytest.raises(IndexError, match="token id 11, but the vocabulary has the ids 0 to 10"):
-        build_random("post", True).decoding_state(SOURCE, MAX_LEN).extend(np.array([[1], [V]]))
-
-
 @every_position
-@every_split
+@pytest.mark.parametrize("pieces", PIECES[:2])
 def test_gpt_in_pieces_equals_the_whole(positions, pieces):
     model = build_gpt(positions)
     check_pieces(GPTState(model, 2, MAX_LEN), TARGET, pieces, model(TARGET))
@@ -340,11 +295,6 @@ def test_new_tokens_get_a_causal_mask_only_if_they_are_several_and_their_attenti
     assert (mask is not None) == (kind == "full")
     if mask is not None:
         assert host(mask).tolist() == [[[[True] * 3 + [False] * 2, [True] * 4 + [False], [True] * 5]]]
-
-
-def test_ids_without_padding_need_no_mask():
-    assert tokens_of(np.array([[3, 4], [5, 6]])) is None
-    assert host(tokens_of(np.array([[3, 0], [5, 6]]))).tolist() == [[True, False], [True, True]]
 
 
 def test_convolutional_texts_padded_on_the_left_go_on_as_if_alone():

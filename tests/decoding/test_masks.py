@@ -54,10 +54,3 @@ def test_text_without_a_mask_and_no_guesses_are_refused():
         fill_mask(Scripted(np.zeros((5, V))), np.array([4, 5, 7, 3, 3]), MASK_ID)
     with pytest.raises(ValueError, match="top_k must be at least 1, got 0"):
         fill_mask(Scripted(np.zeros((5, V))), IDS, MASK_ID, top_k=0)
-
-
-def test_five_guesses_are_made_by_default():
-    logits = np.random.default_rng(1).standard_normal((len(IDS), V))
-    default, five = fill_mask(Scripted(logits), IDS, MASK_ID), fill_mask(Scripted(logits), IDS, MASK_ID, top_k=5)
-    assert default.ids.shape == (2, 5)
-    assert default.ids.tolist() == five.ids.tolist()

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 from minitransformer.decoding import Sampling, beam_search, generate, length_penalty
-from minitransformer.decoding.incremental import GPTState
 from tests.decoding.scripted import BOS, naive_log_softmax
-from tests.decoding.test_incremental import build_gpt
 from tests.helpers import host, relative_error
 from tests.models.test_behaviour import build_random
 
@@ -27,14 +25,6 @@ def test_log_probs_of_a_transformers_answers_equal_the_whole_models(sampled):
     expected = log_probs_of(model(SOURCES, np.concatenate([bos, ids[:, :-1]], axis=1)), ids)
     assert relative_error(log_probs, expected) <= 1e-12
     assert relative_error(log_probs.sum(axis=1), expected.sum(axis=1)) <= 1e-12
-
-
-def test_gpt_continues_a_prompt_read_in_one_piece():
-    model, prompt = build_gpt(), np.array([[5, 3, 8, 4], [9, 3, 10, 7]])
-    choose = Sampling(np.random.default_rng(1), top_p=0.9)
-    ids, log_probs = generate(GPTState(model, 2, 9), prompt, 6, choose, eos=None)
-    text = np.concatenate([prompt, ids], axis=1)
-    assert relative_error(log_probs, log_probs_of(model(text[:, :-1])[:, 3:], ids)) <= 1e-12
 
 
 @pytest.mark.parametrize("beam", [2, 4])

@@ -60,8 +60,8 @@ def test_greedy_takes_the_most_likely_token_and_the_first_of_equal_ones():
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.4, 3.0])
-@pytest.mark.parametrize("top_k", [None, 1, 2, 4, V, 50])
-@pytest.mark.parametrize("top_p", [None, 1e-9, 0.3, 0.65, 0.9, 0.999])
+@pytest.mark.parametrize("top_k", [None, 1, 4, 50])
+@pytest.mark.parametrize("top_p", [None, 1e-9, 0.65, 0.999])
 def test_probabilities_equal_the_naive_ones(temperature, top_k, top_p):
     log_p = example()
     got = Sampling(None, temperature, top_k, top_p).probabilities(log_p)
@@ -70,25 +70,10 @@ def test_probabilities_equal_the_naive_ones(temperature, top_k, top_p):
     assert relative_error(got, expected) <= 1e-13
 
 
-def test_of_equally_likely_tokens_the_first_are_kept():
-    log_p = np.log(np.array([[0.1, 0.2, 0.2, 0.3, 0.2]]))
-    for options in ({"top_k": 3}, {"top_p": 0.6}):
-        kept = Sampling(None, **options).probabilities(log_p) > 0
-        assert kept.tolist() == [[False, True, True, True, False]]
-
-
 @pytest.mark.parametrize(("top_p", "kept"), [(0.49, 1), (0.51, 2), (0.74, 2), (0.76, 3), (0.89, 3), (0.91, 4)])
 def test_top_p_keeps_the_token_that_crosses_p_and_none_after_it(top_p, kept):
     p = Sampling(None, top_p=top_p).probabilities(np.log(np.array([[0.15, 0.5, 0.1, 0.25]])))
     assert (p > 0).sum() == kept
-
-
-def test_top_p_applies_after_temperature_and_top_k():
-    log_p = np.log(np.array([[0.4, 0.3, 0.2, 0.1]]))
-    flat = Sampling(None, temperature=50.0, top_p=0.6).probabilities(log_p)
-    assert (flat > 0).sum() == 3  # nearly 1/4 each: two are not enough, while 0.4 + 0.3 would be
-    cut = Sampling(None, top_k=2, top_p=0.55).probabilities(log_p)
-    assert (cut > 0).sum() == 1  # 4/7 of what is left, while 0.4 would not be enough
 
 
 def test_plain_sampling_uses_the_models_probabilities_and_keeps_zeros():
@@ -105,8 +90,8 @@ def test_plain_sampling_uses_the_models_probabilities_and_keeps_zeros():
     "options",
     [{}, {"temperature": 0.5}, {"temperature": 2.0, "top_k": 4}, {"top_p": 0.8}, {"top_k": 5, "top_p": 0.7}],
 )
-def test_frequencies_of_50000_draws_are_the_probabilities(options):
-    draws = 50_000
+def test_frequencies_of_20000_draws_are_the_probabilities(options):
+    draws = 20_000
     log_p = np.tile(example(1, seed=3), (draws, 1))
     ids = Sampling(np.random.default_rng(4), **options)(log_p)
     count = np.bincount(ids, minlength=V)
@@ -140,42 +125,19 @@ def test_number_drawn_finds_the_token_whose_share_it_falls_into():
         assert Sampling(Extreme(number))(log_p).tolist() == [token]
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("temperature", [1e-3, 1e-30, 1e-300])
+@pytest.mark.parametrize(("dtype", "temperature"), [(np.float32, 1e-30), (np.float64, 1e-300)])
 def test_towards_temperature_0_it_is_greedy(dtype, temperature):
     log_p = log_softmax(np.random.default_rng(6).permutation(60).reshape(4, 15).astype(dtype))
     assert np.array_equal(Sampling(np.random.default_rng(7), temperature)(log_p), Greedy()(log_p))
-
-
-def test_top_k_1_and_a_tiny_top_p_are_greedy_even_between_equals():
-    log_p = log_softmax(np.random.default_rng(8).integers(0, 4, (300, V)).astype(float))
-    for options in ({"top_k": 1}, {"top_p": 1e-12}, {"temperature": 5.0, "top_k": 1, "top_p": 0.9}):
-        assert np.array_equal(Sampling(np.random.default_rng(9), **options)(log_p), Greedy()(log_p))
-
-
-def test_high_temperature_makes_all_tokens_alike():
-    assert relative_error(Sampling(None, 1e9).probabilities(example()), np.full((5, V), 1 / V)) <= 1e-7
-
-
-def test_same_seed_draws_the_same_tokens():
-    def draw(seed):
-        sampling = Sampling(np.random.default_rng(seed))
-        return [sampling(example(100)).tolist() for _ in range(2)]
-
-    assert draw(0) == draw(0)
-    assert draw(0) != draw(1)
-    assert draw(0)[0] != draw(0)[1]
 
 
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
         ({"temperature": 0.0}, "temperature must be greater than 0 and finite, got 0.0"),
-        ({"temperature": -1.0}, "temperature must be greater than 0 and finite, got -1.0"),
         ({"temperature": math.inf}, "temperature must be greater than 0 and finite, got inf"),
         ({"temperature": math.nan}, "temperature must be greater than 0 and finite, got nan"),
         ({"top_k": 0}, "top_k must be at least 1, got 0"),
-        ({"top_k": -2}, "top_k must be at least 1, got -2"),
         ({"top_p": 0.0}, "top_p must be greater than 0 and at most 1, got 0.0"),
         ({"top_p": 1.1}, "top_p must be greater than 0 and at most 1, got 1.1"),
         ({"top_p": math.nan}, "top_p must be greater than 0 and at most 1, got nan"),
@@ -192,8 +154,8 @@ def naive_repeats(said, token, length):
     return len(run) == length and any(said[i : i + length] == run for i in range(len(said) - length + 1))
 
 
-@pytest.mark.parametrize("length", [1, 2, 3, 4, 6, 9])
-@pytest.mark.parametrize("T", [1, 2, 3, 8, 25])
+@pytest.mark.parametrize("length", [1, 2, 3, 6])
+@pytest.mark.parametrize("T", [1, 3, 25])
 def test_forbid_repeats_equals_the_definition(length, T):
     ids, log_p = np.random.default_rng([length, T]).integers(0, 4, (6, T)), example(6)
     got = forbid_repeats(log_p, ids, length)

@@ -193,8 +193,8 @@ def pair(max_lens=(9, 9), **changes):
     return big, small
 
 
-@pytest.mark.parametrize("max_lens", [(40, 40), (9, 40), (40, 5), (9, 7)], ids=str)
-@pytest.mark.parametrize("gamma", [1, 3, 12])
+@pytest.mark.parametrize("max_lens", [(40, 40), (9, 7)], ids=str)
+@pytest.mark.parametrize("gamma", [1, 12])
 def test_greedy_text_and_its_log_probabilities_are_those_without_a_draft(gamma, max_lens):
     big, small = pair(max_lens)
     prompt, count = np.array([[1, 5, 3]]), 30
@@ -264,7 +264,7 @@ def test_a_state_goes_on_after_it_was_cut_back_or_refuses_at_once(kind):
     np.testing.assert_allclose(state.extend_last(other[:, 2:], 3), model(other)[:, -3:], atol=1e-12)
 
 
-def test_what_a_draft_cannot_do_is_refused():
+def test_what_a_draft_cannot_do_is_refused_before_anything_is_read():
     with pytest.raises(ValueError, match="gamma must be at least 1, got 0"):
         Speculation(TableState(1), 0)
     used = Speculation(TableState(1))
@@ -272,9 +272,6 @@ def test_what_a_draft_cannot_do_is_refused():
         next(used.generate_tokens(TableState(0), np.array([[0], [1]]), 3))
     with pytest.raises(ValueError, match="max_new_tokens must be at least 1, got 0"):
         next(used.generate_tokens(TableState(0), PROMPT, 0))
-
-
-def test_a_model_that_cannot_be_cut_back_is_refused_before_it_reads():
     state, draft = (SlidingState(build_gpt("rope", **KINDS[kind]), 1, 8) for kind in ("windowed", "full"))
     with pytest.raises(ValueError, match="cannot be cut back"):
         next(Speculation(draft).generate_tokens(state, np.array([[1, 2]]), 3, eos=None))
