@@ -6,7 +6,7 @@ import pytest
 from minitransformer.decoding import greedy_decode
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.vocabulary import BOS, EOS, PAD
-from tests.helpers import device, host, randomize
+from tests.helpers import host, randomize
 
 
 def _greedy_one_row(model, source, max_new_tokens):
@@ -45,44 +45,3 @@ def test_greedy_equals_decoding_one_row_at_a_time_with_the_whole_model(norm, see
     assert decoded.shape == (10, max(map(len, expected)))
     for got, row in zip(decoded.tolist(), expected, strict=True):
         assert got == row + [PAD] * (len(got) - len(row))
-
-
-class ScriptedModel:
-    """Says the lines of a script, whatever it reads, and prefers other tokens wherever the script says nothing."""
-
-    def __init__(self, lines, vocab_size=9):
-        self.lines = lines
-        self.vocab_size = vocab_size
-        self.begun = []  # (source, max_new_tokens) at each call of `decoding_state`
-        self.read = []  # all tokens so far at each call of `extend`
-
-    def decoding_state(self, source, max_new_tokens):
-        self.begun.append((source.tolist(), max_new_tokens))
-        self.prompt = np.full((len(source), 1), BOS, dtype=source.dtype)
-        self.target = np.empty((len(source), 0), dtype=int)
-        return self
-
-    def extend(self, ids):
-        assert ids.shape == (len(self.target), 1)
-        self.target = np.concatenate([self.target, ids], axis=1)
-        self.read.append(self.target.tolist())
-        B, T = self.target.shape
-        assert self.begun[-1][1] >= T, "more tokens than were announced"
-        logits = np.random.default_rng(T).random((B, self.vocab_size))
-        for b, line in enumerate(self.lines):
-            logits[b, line[min(T, len(line)) - 1]] = 2.0
-        return device(logits)
-
-
-SOURCE = np.array([[3, 4, EOS], [5, EOS, PAD], [6, EOS, PAD]])
-
-
-def test_source_is_read_once_and_each_step_reads_one_more_token_from_bos_on():
-    model = ScriptedModel([[4, 3, EOS], [5, EOS], [6, 7, 8]])
-    greedy_decode(model, SOURCE, 3)
-    assert model.begun == [(SOURCE.tolist(), 3)]
-    assert model.read == [
-        [[BOS], [BOS], [BOS]],
-        [[BOS, 4], [BOS, 5], [BOS, 6]],
-        [[BOS, 4, 3], [BOS, 5, EOS], [BOS, 6, 7]],
-    ]

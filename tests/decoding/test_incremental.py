@@ -51,15 +51,6 @@ def test_no_token_attends_to_padding_among_the_tokens(pieces):
     assert relative_error(model(SOURCE, TARGET), expected) > 1e-3, "it must matter which tokens are there"
 
 
-@every_split
-def test_only_the_first_token_is_seen_where_sequences_start_with_padding(pieces):
-    model, target = build_random("post", False, starts_with_padding=True), np.array([[0, 0, 3, 0, 9], [0, 5, 0, 4, 0]])
-    expected = model(SOURCE, target)
-    check_pieces(model.decoding_state(SOURCE, MAX_LEN), target, pieces, expected)
-    model.target_embedding.tokens.E.data[0] += 1.0
-    assert relative_error(model(SOURCE, target), expected) > 1e-3, "the first must be seen"
-
-
 @pytest.mark.parametrize("rows", [[0], [1, 0, 0, 1]])
 def test_selected_rows_continue_as_if_decoded_alone(rows):
     model, target = build_random("post", False), np.array([[1, 6, 0, 8, 9], [1, 5, 7, 4, 10]])  # one with padding
@@ -212,16 +203,6 @@ def test_a_sliding_state_keeps_the_sequences_that_are_selected():
             assert relative_error(logits, host(model(read))[:, -1]) < 1e-12, i
 
 
-@pytest.mark.parametrize("window", [1, 2, 5])
-def test_a_sliding_state_may_have_a_smaller_window_than_the_model(window):
-    model, ids = build_gpt("learned", max_len=8), np.random.default_rng(5).integers(1, V, (2, 13))
-    state, seen = SlidingState(model, 2, window), 0
-    for end in range(1, 14):
-        logits = state.extend(ids[:, end - 1 : end])
-        seen = seen + 1 if seen < window else max(1, window // 2)
-        assert relative_error(logits, host(model(ids[:, end - seen : end]))[:, -1]) < 1e-12, end
-
-
 STATES = {
     "transformer": lambda: build_random("post", True).decoding_state(SOURCE, MAX_LEN),
     "GPT": lambda: GPTState(build_gpt(), 2, MAX_LEN),
@@ -278,13 +259,6 @@ def test_a_translation_begins_with_bos_in_the_dtype_of_its_source(build, dtype):
     assert prompt.dtype == dtype
 
 
-def test_a_model_with_global_tokens_continues_only_prompts_of_the_same_length():
-    model = build_gpt(attention="windowed", window=2, num_global=1)
-    assert model.decoding_state(np.array([[5, 3], [4, 6]]), 2).prompt.tolist() == [[5, 3], [4, 6]]
-    with pytest.raises(ValueError, match="only continue prompts of the same length"):
-        model.decoding_state(np.array([[5, 3], [4, 0]]), 2)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_new_tokens_get_a_causal_mask_only_if_they_are_several_and_their_attention_needs_one(kind):
     state = GPTState(build_gpt(**KINDS[kind]), 2, MAX_LEN)
@@ -295,17 +269,3 @@ def test_new_tokens_get_a_causal_mask_only_if_they_are_several_and_their_attenti
     assert (mask is not None) == (kind == "full")
     if mask is not None:
         assert host(mask).tolist() == [[[[True] * 3 + [False] * 2, [True] * 4 + [False], [True] * 5]]]
-
-
-def test_convolutional_texts_padded_on_the_left_go_on_as_if_alone():
-    model, padding = build_conv(), np.array([0, 1, 4])
-    texts = [[6, 3, 8, 9, 4, 7], [5, 7, 4, 10, 3], [8, 3]]
-    ids = np.array([[0] * (6 - len(text)) + text for text in texts])
-    rows, state = [2, 0, 1, 2], ConvState(model, 3, padding)
-    state.extend(ids[:, :3])
-    state.select(rows)
-    for end in (4, 5, 6):
-        logits = host(state.extend(ids[rows, end - 1 : end]))
-        for got, row in zip(logits, rows, strict=True):
-            if padding[row] < end:
-                assert relative_error(got, host(model(ids[row : row + 1, padding[row] : end]))[0, -1]) <= 1e-12

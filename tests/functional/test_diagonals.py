@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from minitransformer.functional.diagonals import diagonal_sums, toeplitz
-from tests.helpers import host, random_array, relative_error, same
+from minitransformer.functional.diagonals import toeplitz
+from tests.helpers import host, random_array
 
 H = 2
 SIZES = [(3, 5), (5, 3), (4, 4), (1, 6), (6, 1), (1, 1)]
@@ -17,13 +17,3 @@ def test_an_entry_is_the_number_of_its_distance(T, S):
     assert y.shape == (H, T, S)
     for h, t, s in np.ndindex(H, T, S):
         assert y[h, t, s] == host(values)[h, s - t + T - 1]
-
-
-@pytest.mark.parametrize(("T", "S"), SIZES)
-def test_the_gradient_of_a_distance_is_the_sum_over_its_pairs(T, S):
-    dy = random_array(np.random.default_rng(0), H, T, S)
-    before, expected = host(dy).copy(), np.zeros((H, T + S - 1))
-    for h, t, s in np.ndindex(H, T, S):
-        expected[h, s - t + T - 1] += before[h, t, s]
-    assert relative_error(diagonal_sums(dy), expected) <= 1e-14
-    assert same(dy, before)

@@ -101,15 +101,6 @@ def test_token_outside_of_the_pattern_is_not_seen_in_one_layer(kind):
     assert {s for s in range(T) if weights[0, 0, 8, s] > 0} == sees
 
 
-def test_tiled_model_and_a_window_of_the_whole_text_equal_the_full_model():
-    full, ids = make_gpt("full"), ids_of()
-    for fields in ({"attention": "tiled"}, {"attention": "windowed", "window": T}):
-        model = randomize(GPT(gpt_config(V, **SIZES, **fields), dtype=np.float64), scale=0.3)
-        assert relative_error(model(ids), full(ids)) <= 1e-13
-        for a, b in zip(model.attention_weights(ids), full.attention_weights(ids), strict=True):
-            assert relative_error(a, b) <= 1e-13
-
-
 def test_kv_cache_is_as_small_as_the_kind_allows():
     def caches(kind, **fields):
         return GPTState(make_gpt(kind, **fields), 3, 12).kv_caches[0]

@@ -52,18 +52,3 @@ def test_a_wrong_gradient_is_refused_before_anything_has_changed():
     with pytest.raises(ValueError, match=r"dy must be of shape \(3, 9, 2\)"):
         layer.backward(random_array(np.random.default_rng(0), B, T, C), cache)
     assert same(layer.W.grad, np.zeros(layer.W.data.shape))
-
-
-def test_without_a_bias_zeros_stay_zeros():
-    layer = randomize(Conv1d(C, 2, 3, bias=False, dtype=np.float64))
-    assert [name for name, _ in layer.named_parameters()] == ["W"]
-    nothing, buffer = device(np.zeros((B, T, C))), layer.make_buffer(B)
-    assert not host(layer(nothing)).any()
-    assert not host(layer.extend(nothing, buffer)).any()
-    x = x_and_mask()[0]
-    with_bias = Conv1d(C, 2, 3, dtype=np.float64)
-    with_bias.W.data[...] = layer.W.data
-    dy = random_array(np.random.default_rng(6), B, T, 2)
-    assert same(layer.backward(dy, layer.forward(x)[1]), with_bias.backward(dy, with_bias.forward(x)[1]))
-    assert same(layer.W.grad, with_bias.W.grad)
-    assert relative_error(with_bias.b.grad, host(dy).sum(axis=(0, 1))) <= 1e-14

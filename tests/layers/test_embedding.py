@@ -56,17 +56,6 @@ def test_vectors_and_logits_are_multiplied_by_the_given_scales():
         assert relative_error(OutputProjection(E, scale)(y), scale * (host(y) @ host(E.data).T)) <= 1e-14
 
 
-@pytest.mark.parametrize("scale", [0.3, 1.0, 2.0])
-def test_the_scale_of_the_logits_multiplies_both_gradients(scale):
-    rng, E = np.random.default_rng(28), table()
-    y, dlogits = random_array(rng, B, T, C), random_array(rng, B, T, V)
-    layer = OutputProjection(E, scale)
-    dy = layer.backward(dlogits, layer.forward(y)[1])
-    assert relative_error(dy, scale * (host(dlogits) @ host(E.data))) <= 1e-14
-    expected = scale * host(dlogits).reshape(-1, V).T @ host(y).reshape(-1, C)
-    assert relative_error(E.grad, expected) <= 1e-14
-
-
 @pytest.mark.parametrize("given", ["none", "zero", "not zero"])
 def test_the_table_gets_the_sum_of_all_gradients_whatever_was_there(given):
     rng, E = np.random.default_rng(29), table()

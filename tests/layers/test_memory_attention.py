@@ -42,21 +42,6 @@ def test_each_output_is_made_of_the_state_and_of_the_mean_of_the_memory_by_the_s
 
 
 @every_kind
-def test_the_gradient_of_the_memory_is_the_sum_over_all_steps(kind):
-    layer, h, memory = example(kind)
-    y, cache = layer.forward(h, memory, device(ALLOWED))
-    dy = random_array(np.random.default_rng(1), *y.shape)
-    _, dmemory = layer.backward(dy, cache)
-    alone = 0.0
-    for t in range(T):
-        step = slice(t, t + 1)
-        _, cache = layer.forward(h[:, step], memory, device(ALLOWED))
-        alone = alone + layer.backward(dy[:, step], cache)[1]
-    assert relative_error(dmemory, alone) <= 1e-13
-    assert not host(dmemory)[1, 3:].any()  # padding
-
-
-@every_kind
 def test_keys_can_be_computed_once_for_all_steps(kind):
     layer, h, memory = example(kind)
     keys, _ = layer.keys(memory)

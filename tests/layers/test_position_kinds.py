@@ -42,18 +42,6 @@ def test_each_token_gets_the_sinusoids_of_its_position_and_nothing_is_learnt():
     assert layer.parameters() == []
 
 
-@pytest.mark.parametrize("start", [0, START])
-def test_a_learnt_vector_gets_the_gradients_of_all_sequences_and_of_both_uses(start):
-    layer, uses = ADDED["learned"](), [example(seed=72), example(seed=73)]
-    expected = np.zeros((MAX_LEN, C))
-    for dy in uses:
-        _, cache = layer.forward(example(), start=start)
-        assert same(layer.backward(dy, cache), dy)
-        for b, t, c in np.ndindex(dy.shape):
-            expected[start + t, c] += host(dy)[b, t, c]
-    assert relative_error(layer.P.grad, expected) <= 1e-15
-
-
 @each_added
 def test_later_tokens_get_the_positions_they_have_in_the_whole(kind):
     layer, x = ADDED[kind](), example(MAX_LEN)
@@ -88,17 +76,6 @@ def test_each_kind_acts_on_the_input_or_inside_attention_or_nowhere():
     for kind, added, attention in zip(KINDS, inputs, inside, strict=True):
         for made, expected in ((input_positions(kind), added), (attention_positions(kind), attention)):
             assert made is None if expected is None else type(made) is expected
-
-
-def test_position_layers_have_the_given_sizes_and_dtype():
-    table, cos = input_positions("sinusoidal").table, attention_positions("rope").cos
-    relative = attention_positions("relative").table.data
-    alibi = attention_positions("alibi").bias(2, 5)
-    assert (table.shape, cos.shape, relative.shape, alibi.shape) == ((MAX_LEN, C), (MAX_LEN, 4), (32, 3), (3, 2, 5))
-    assert input_positions("learned").P.data.shape == (MAX_LEN, C)
-    assert {array.dtype for array in (table, cos, relative, alibi)} == {np.dtype(np.float64)}
-    assert (host(relative) != 0).all(), "drawn from the generator"
-    assert (host(input_positions("learned").P.data) != 0).all()
 
 
 def test_the_size_of_learnt_positions_is_passed_on():

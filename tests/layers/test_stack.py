@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from minitransformer.layers import DecoderLayer, EncoderLayer
+from minitransformer.layers import Decoder, DecoderLayer, Encoder, EncoderLayer
 from minitransformer.models import TransformerConfig
 from minitransformer.system.generators import make_generator
-from tests.helpers import random_array, randomize, relative_error
+from tests.helpers import device, host, random_array, randomize, relative_error, same
 
 B, T, S, C = 2, 4, 5, 12
 RATES = {"dropout": 0.125, "attention_dropout": 0.25, "ffn_dropout": 0.5}  # multiples of 2^-16, so that they are exact
@@ -59,3 +59,19 @@ def test_scores_that_are_not_scaled_are_those_of_larger_queries():
     for queries in (own.qkv.W.data[:, :C], own.qkv.b.data[:C], other.q.W.data, other.q.b.data):
         queries *= 2.0  # the root of the 4 features of a head
     assert relative_error(scaled(x, memory), expected) <= 1e-13
+
+
+def sees_later(layer, *more):
+    """Whether a change of the last token changes the output of the first."""
+    x = random_array(np.random.default_rng(4), B, T, C)
+    other = np.array(host(x))
+    other[:, -1] += 1.0
+    return not same(layer(device(other), *more)[:, 0], layer(x, *more)[:, 0])
+
+
+def test_an_encoder_reads_in_both_directions_and_a_decoder_only_back():
+    tiled, memory = config(attention="tiled"), random_array(np.random.default_rng(5), B, S, C)
+    for make in (EncoderLayer, Encoder):
+        assert sees_later(randomize(make(tiled, dtype=np.float64)))
+    for make in (DecoderLayer, Decoder):
+        assert not sees_later(randomize(make(tiled, dtype=np.float64)), memory)

@@ -21,7 +21,7 @@ from minitransformer.layers import (
     SelfAttention,
 )
 from minitransformer.layers.attention_kinds import LinearAttention, TiledAttention
-from minitransformer.layers.shards import Cut, first_units, join, join_states, split
+from minitransformer.layers.shards import Cut, first_units, join_states, split
 from minitransformer.layers.tensor_parallel import ShardedAttention, cuts_of, shard
 from minitransformer.models import TransformerConfig
 from tests.helpers import device, host, random_array, random_host_array, randomize, relative_error
@@ -134,20 +134,6 @@ def test_a_pair_of_maps_takes_one_sum_forward_and_one_backward(name):
 
 
 @pytest.mark.parametrize("size", RANKS)
-def test_the_feed_forward_network_is_that_of_plain_loops(size):
-    """The definition, one token and one feature at a time; it shares no code with the layers."""
-    whole = network()
-    x = random_host_array(np.random.default_rng(2), T, C)
-    W1, b1, W2, b2 = (host(p.data) for p in whole.parameters())
-    expected = np.zeros((T, C))
-    for t in range(T):
-        hidden = [max(0.0, sum(x[t, c] * W1[c, f] for c in range(C)) + b1[f]) for f in range(F)]
-        for c in range(C):
-            expected[t, c] = sum(hidden[f] * W2[f, c] for f in range(F)) + b2[c]
-    assert_close(same_in_all(in_ranks(size, lambda ranks: shard(whole, ranks)(device(x)))), expected)
-
-
-@pytest.mark.parametrize("size", RANKS)
 def test_f_and_g_are_each_others_adjoint(size):
     rng = np.random.default_rng(4)
     x, dy = random_array(rng, B, C), [random_array(rng, B, C) for _ in range(size)]
@@ -233,18 +219,6 @@ def test_decoding_with_a_kv_cache_is_that_of_the_whole_layer(size):
         return np.concatenate([host(layer.extend(x[:, t : t + 1], kv_cache)) for t in range(T)], axis=1)
 
     assert_close(same_in_all(in_ranks(size, lambda ranks: decode(shard(whole, ranks)))), decode(whole))
-
-
-@pytest.mark.parametrize("cut", [Cut(-1, 6, (6,)), Cut(-1, 3, (6, 3, 3)), Cut(0, 5, (5, 10))])
-@pytest.mark.parametrize("size", [1, 2, 3])
-def test_parts_that_are_joined_are_the_whole(cut, size):
-    shape = [4, 7]
-    shape[cut.axis] = sum(cut.widths)
-    whole = random_array(np.random.default_rng(1), *shape)
-    parts = split(whole, cut, size)
-    assert len(parts) == size
-    assert sum(part.size for part in parts) == host(whole).size
-    assert np.array_equal(join(parts, cut), host(whole))
 
 
 def test_every_block_is_cut_by_itself():

@@ -76,22 +76,6 @@ def test_without_positions_permuting_the_source_permutes_the_memory(norm, tied):
     assert relative_error(memory[:, order], memory) > 0.1
 
 
-@pytest.mark.parametrize("norm", ["post", "pre"])
-def test_a_tied_matrix_gets_the_sum_of_the_gradients_of_its_three_uses(norm):
-    tied, untied = build_random(norm, True), build(norm, False)
-    state = tied.state_dict()
-    shared = state["source_embedding.tokens.E"]
-    untied.load_state_dict({**state, "target_embedding.tokens.E": shared, "output.E": shared})
-    assert untied.num_parameters() - tied.num_parameters() == 2 * V * C
-    loss, sums = loss_and_gradients(tied, (SOURCE, TARGET_IN), TARGET_OUT)
-    same_loss, parts = loss_and_gradients(untied, (SOURCE, TARGET_IN), TARGET_OUT)
-    assert same_loss == loss
-    uses = [parts.pop(name) for name in ("source_embedding.tokens.E", "target_embedding.tokens.E", "output.E")]
-    assert all(np.abs(use).max() > 0 for use in uses)
-    assert relative_error(sums.pop("source_embedding.tokens.E"), sum(uses)) <= 1e-14
-    assert all(same(sums[name], parts[name]) for name in parts)
-
-
 @both_switches
 def test_logits_depend_on_their_own_pair_of_the_batch_alone(norm, tied):
     model = build_random(norm, tied)

@@ -7,8 +7,6 @@ import pytest
 
 from minitransformer.config import POSITIONS
 from minitransformer.data import TextBatch
-from minitransformer.decoding import generate
-from minitransformer.decoding.incremental import GPTState
 from minitransformer.functional import causal_mask, cross_entropy
 from minitransformer.gradcheck.subjects.layers import ATTENTION_KINDS
 from minitransformer.layers import EncoderLayer
@@ -51,15 +49,6 @@ def test_padding_at_the_end_changes_nothing(positions, count):
     model = build_random(positions)
     padded = np.pad(IDS, ((0, 0), (0, count)))
     assert relative_error(model(padded)[:, : IDS.shape[1]], model(IDS)) <= 1e-14
-
-
-@every_position
-def test_ids_in_announced_padding_change_nothing(positions):
-    model, padding = build_random(positions), np.array([1, 3])
-    ids = np.array([[0, 3, 8, 9, 4], [0, 0, 0, 5, 7]])
-    other = ids + 2 * (np.arange(5) < padding[:, None])
-    got, expected = (GPTState(model, 2, 8, padding).extend(each) for each in (other, ids))
-    assert same(got, expected)
 
 
 def test_only_the_mask_changes():
@@ -140,14 +129,3 @@ def test_no_kind_of_attention_sees_a_later_token(kind):
 def test_a_window_as_long_as_the_sequence_is_full_attention():
     full, windowed = build_random(), build_random(attention="windowed", window=IDS.shape[1])
     assert relative_error(windowed(IDS), full(IDS)) <= 1e-13
-
-
-def test_prompts_are_continued_by_their_likeliest_tokens():
-    model, prompts = build_random(), np.array([[3, 8, 4], [7, 5, 0]])
-    state = model.decoding_state(prompts, 4)
-    said = generate(state, state.prompt, 4, eos=None).ids
-    for row, prompt in enumerate(prompts):
-        ids = prompt[prompt != 0]
-        for _ in range(4):
-            ids = np.append(ids, host(model(ids[None]))[0, -1].argmax())
-        assert said[row].tolist() == ids[-4:].tolist()

@@ -168,19 +168,3 @@ def test_token_vectors_are_not_scaled_in_the_input():
     model = build()
     for embedding, ids in ((model.source_embedding, SOURCE), (model.target_embedding, TARGET_IN)):
         assert same(embedding(ids), host(embedding.tokens.E.data)[ids])
-
-
-@pytest.mark.parametrize("reverse_source", [False, True])
-def test_the_encoder_begins_with_the_first_token_or_reversed_with_the_last(reverse_source):
-    model = build(reverse_source=reverse_source)
-    memory, other = host(model.encode(SOURCE)[0].memory), SOURCE.copy()
-    other[:, 0] = 2  # the first token of each source
-    changed = (host(model.encode(other)[0].memory) != memory).any(axis=-1)
-    for row, length in enumerate(LENGTHS):
-        assert changed[row, :length].tolist() == [not reverse_source] * (length - 1) + [True]
-
-
-def test_the_attention_weights_of_a_source_that_is_not_reversed_are_those_of_the_layer():
-    model = build(attention="dot")
-    (weights,) = model.attention_weights(SOURCE, TARGET_IN).cross
-    assert same(weights[:, 0], model.features(SOURCE, TARGET_IN)[1].decode.attention.attention.weights)
