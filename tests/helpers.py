@@ -19,7 +19,6 @@ from minitransformer.training.parallel.micro_batches import ByLength
 __all__ = [
     "Trainer",
     "complex_step",
-    "derivatives",
     "device",
     "host",
     "protected",
@@ -87,16 +86,6 @@ def complex_step(loss, array, h=1e-30):
         derivative[index] = host(loss()).imag / h
         array[index] -= 1j * h  # exact: the entry is real again
     return derivative
-
-
-def derivatives(function, dy, *inputs):
-    """d(sum of dy * function(*inputs))/dinput for every input, by complex steps."""
-    inputs = [x.astype(np.complex128) for x in inputs]  # all together: in-place additions refuse mixed dtypes
-
-    def loss():
-        return (dy * function(*inputs)).sum()
-
-    return [complex_step(loss, x) for x in inputs]
 
 
 class Trainer:

@@ -177,20 +177,6 @@ def test_early_stopping_saves_steps_and_never_changes_the_answer(alpha, beam, mo
     assert saved > 0 or alpha == 2.0, "the examples must show something"
 
 
-def test_hypotheses_are_sorted_different_and_what_they_say_they_are():
-    for seed, alpha, beam in itertools.product(range(5), (0.0, 0.6), (1, 3, 5)):
-        logits_of = random_script(seed, 7)
-        (hypotheses,), _ = search(logits_of, 5, beam, alpha=alpha)
-        assert len({hypothesis.ids for hypothesis in hypotheses}) == len(hypotheses)
-        scores = [hypothesis.score for hypothesis in hypotheses]
-        assert scores == sorted(scores, reverse=True)
-        for got in hypotheses:
-            assert EOS not in got.ids[:-1]
-            assert got.ids[-1] == EOS or len(got.ids) == 5
-            log_prob = sum(naive_log_prob(logits_of, 0, got.ids))
-            check_same(got, log_prob / naive_penalty(len(got.ids), alpha), got.ids, log_prob)
-
-
 @pytest.mark.parametrize("beam", [1, 2, 5])
 @every_alpha
 def test_several_sources_at_once_give_what_each_gives_alone(beam, alpha):

@@ -5,12 +5,11 @@ import pytest
 
 from minitransformer.config import POSITIONS
 from minitransformer.decoding import greedy_decode
-from minitransformer.decoding.incremental import ConvState, GPTState, SlidingState, allowed_for_new
+from minitransformer.decoding.incremental import ConvState, GPTState, SlidingState
 from minitransformer.decoding.rereading import left_padded
 from minitransformer.models import ConvConfig, ConvLM, Seq2Seq, Seq2SeqConfig, Transformer
 from minitransformer.models.gpt import GPT, gpt_config
 from tests.helpers import host, randomize, relative_error, same
-from tests.layers.test_attention_kinds import KINDS
 from tests.models.test_behaviour import SOURCE, V, both_switches, build_random
 from tests.models.test_gpt import build_random as build_gpt
 
@@ -257,15 +256,3 @@ def test_a_translation_begins_with_bos_in_the_dtype_of_its_source(build, dtype):
     prompt = model.decoding_state(SOURCE.astype(dtype), 3).prompt
     assert prompt.tolist() == [[1]] * len(SOURCE)
     assert prompt.dtype == dtype
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_new_tokens_get_a_causal_mask_only_if_they_are_several_and_their_attention_needs_one(kind):
-    state = GPTState(build_gpt(**KINDS[kind]), 2, MAX_LEN)
-    state.extend(TARGET[:, :2])
-    config, kv_cache = state.model.config, state.kv_caches[0]
-    assert allowed_for_new(config, kv_cache, 1) is None
-    mask = allowed_for_new(config, kv_cache, 3)
-    assert (mask is not None) == (kind == "full")
-    if mask is not None:
-        assert host(mask).tolist() == [[[[True] * 3 + [False] * 2, [True] * 4 + [False], [True] * 5]]]

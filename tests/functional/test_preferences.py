@@ -89,13 +89,6 @@ def test_log_probs_equal_the_formula_in_loops_and_are_0_where_they_do_not_count(
         assert log_p[index] == pytest.approx(expected, rel=1e-14)
 
 
-@pytest.mark.parametrize("lead", [12.0, 20.0, 60.0])
-def test_the_log_prob_of_a_nearly_sure_token_has_all_its_digits(lead):
-    z = np.array([[[0.0, lead, 0.0]]], np.float32)
-    log_p, _ = token_log_probs(device(z), device(np.array([[1]])), device(np.array([[True]])))
-    assert math.isclose(host(log_p)[0, 0], -math.log1p(2 * math.exp(-lead)), rel_tol=1e-6)
-
-
 def test_each_row_of_the_logit_gradient_sums_to_0_and_rows_that_do_not_count_are_0():
     _, cache = log_probs(logits())
     dz = host(token_log_probs_backward(random_array(np.random.default_rng(2), B, T), cache))
@@ -207,13 +200,6 @@ def test_clipped_tokens_get_no_gradient_and_the_others_get_theirs():
     assert (dlog_p != 0).tolist() == [[True] * 4 + [False] * 2, [False] * 2 + [True] * 4]
     kept = dlog_p != 0
     assert relative_error(dlog_p[kept], (ratios * [[-1.0], [1.0]] / 12)[kept]) <= 1e-14
-
-
-def test_a_clipped_ratio_that_would_overflow_makes_neither_nan_nor_a_warning():
-    log_p, zeros = device(np.full((2, 1), 5e3)), device(np.zeros((2, 1)))
-    loss, slope = grpo(log_p, zeros, device(np.array([1.0, 0.0])), device(np.ones((2, 1), bool)))
-    assert float(loss) == pytest.approx(-0.6)
-    assert (host(slope) == 0).all()
 
 
 def test_an_answer_without_tokens_has_no_loss_and_no_gradient():

@@ -75,13 +75,6 @@ def test_softmax_of_very_large_and_very_small_scores_does_not_overflow():
     assert relative_error(p, expected) <= 1e-12
 
 
-def test_softmax_mask_is_broadcast_over_leading_axes():
-    scores, _, _ = example()
-    row = np.array([True, False, True, True, False])
-    full = np.broadcast_to(row, scores.shape)
-    assert same(softmax(scores, device(row))[0], softmax(scores, device(full))[0])
-
-
 @pytest.mark.host_only
 @pytest.mark.parametrize("attend", [scaled_dot_product_attention, tiled_attention])
 def test_attention_with_sharp_weights_computes_no_subnormal_numbers(attend):

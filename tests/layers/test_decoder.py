@@ -5,8 +5,7 @@ import pytest
 
 from minitransformer.functional import causal_mask, padding_mask
 from minitransformer.layers import Decoder
-from minitransformer.system.generators import make_generator
-from tests.helpers import device, random_array, randomize, relative_error, same
+from tests.helpers import device, random_array, randomize, relative_error
 from tests.layers.test_attention import cross_attention_weights, naive_multi_head, self_attention_weights
 from tests.layers.test_encoder import config
 from tests.layers.test_feed_forward import naive_feed_forward
@@ -50,13 +49,3 @@ def test_decoder_is_its_layers_in_order_each_reading_the_same_memory(norm, final
     if normed:
         expected = naive_norm(expected, decoder.norm)
     assert relative_error(decoder(x, memory, *masks()), expected) <= 1e-12
-
-
-def test_every_sublayer_draws_its_own_dropout_mask():
-    decoder, (x, memory) = Decoder(config(dropout=0.4), dtype=np.float64), example()
-    _, cache = decoder.forward(x, memory, *masks(), make_generator(6))
-    kept = [sublayer.dropout.keep for layer in cache.layers for sublayer in layer]
-    assert len(kept) == 6
-    for i, keep in enumerate(kept):
-        assert not keep.all()
-        assert not any(same(keep, other) for other in kept[:i])

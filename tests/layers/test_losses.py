@@ -117,16 +117,6 @@ def test_loss_alone_touches_no_gradient():
     assert (host(model.head.E.grad) == 7.0).all()
 
 
-def test_padding_alone_has_no_loss_and_no_gradient():
-    model = build()
-    model.head.E.grad[...] = 2.0
-    y = example_features(np.random.default_rng(6), 2, 3, 12)
-    loss, dy, accuracy = losses.blockwise_loss(model, y, np.zeros((2, 3), int), CrossEntropyLoss(), 1.0, measure=True)
-    assert float(loss) == 0.0 == float(accuracy)
-    assert not host(dy).any()
-    assert (host(model.head.E.grad) == 2.0).all()
-
-
 @pytest.mark.parametrize("sequences", [1, 2, 1000])
 def test_classifier_is_cut_into_blocks_of_sequences(sequences):
     rng, model = np.random.default_rng(7), build(BERT, bert_config, num_classes=4)

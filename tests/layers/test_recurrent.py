@@ -5,7 +5,6 @@ import pytest
 
 from minitransformer.functional import gru, lstm
 from minitransformer.layers import GRU, LSTM
-from minitransformer.system.generators import make_generator
 from tests.helpers import device, host, random_array, randomize, relative_error, same
 
 B, T, I, R, L = 3, 5, 4, 2, 3
@@ -40,15 +39,6 @@ def test_each_layer_reads_the_outputs_of_both_directions_of_the_layer_below(kind
         for got, a, b in zip(state, last, first, strict=True):
             assert same(got[layer], np.concatenate([host(a), host(b)], axis=-1))
     assert same(y, x)
-
-
-@both
-def test_dropout_acts_between_the_layers_only(kind):
-    x = read(I)
-    one = randomize(kind(I, R, dropout_rate=0.5, dtype=np.float64))
-    assert same(one.forward(x, rng=make_generator(0))[0][0], one(x)[0])
-    stack = make(kind, dropout_rate=0.5)
-    assert not same(stack.forward(x, rng=make_generator(0))[0][0], stack(x)[0])
 
 
 def test_the_forget_gate_alone_starts_with_a_bias_and_mostly_open():

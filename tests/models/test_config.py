@@ -70,21 +70,6 @@ def test_names_are_listed_and_an_unknown_one_is_refused_with_them():
         named_config("huge", 50)
 
 
-@pytest.mark.parametrize(
-    ("norm", "final_norm", "expected"),
-    [
-        ("post", None, False),
-        ("pre", None, True),
-        ("post", True, True),
-        ("post", False, False),
-        ("pre", True, True),
-        ("pre", False, False),
-    ],
-)
-def test_a_final_norm_comes_with_pre_norm_by_default(norm, final_norm, expected):
-    assert TransformerConfig(**SMALL, norm=norm, final_norm=final_norm).has_final_norm is expected
-
-
 def test_the_special_tokens_are_the_first_three_ids():
     assert (PAD, BOS, EOS) == (0, 1, 2)
 
@@ -240,14 +225,6 @@ def test_named_recurrent_configurations_take_their_changes_and_keep_the_rest(nam
 def test_the_smallest_values_and_all_that_fits_together_are_accepted(changes):
     config = TransformerConfig(**{**SMALL, **changes})
     assert {name: getattr(config, name) for name in changes} == changes
-
-
-@pytest.mark.parametrize(
-    ("attention", "needed"), [("full", True), ("tiled", False), ("windowed", False), ("linear", False)]
-)
-def test_full_attention_alone_must_be_told_the_order_of_the_tokens(attention, needed):
-    window = {"window": 2} if attention == "windowed" else {}
-    assert TransformerConfig(**SMALL, attention=attention, **window).needs_causal_mask is needed
 
 
 @pytest.mark.parametrize(("tie_embeddings", "tie_output"), [(True, True), (True, False), (False, True), (False, False)])

@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 
 from minitransformer.config import SEQ2SEQ_ATTENTION
-from minitransformer.decoding import beam_search, greedy_decode
 from minitransformer.layers import GRU, LSTM
 from minitransformer.models import Seq2Seq, Seq2SeqConfig
 from minitransformer.models.recurrent import reversed_order
-from minitransformer.vocabulary import BOS
 from tests.helpers import host, randomize, relative_error, same
 from tests.models.learning import loss_and_gradients
 from tests.models.test_behaviour import pad
@@ -49,15 +47,6 @@ def test_more_padding_changes_neither_loss_nor_gradients(fields):
 
 
 @every_form
-def test_each_pair_of_a_batch_has_the_logits_that_it_has_alone(fields):
-    model = build(**fields)
-    logits = host(model(SOURCE, TARGET_IN))
-    for row, length in enumerate(LENGTHS):
-        one = slice(row, row + 1)
-        assert relative_error(host(model(SOURCE[one, :length], TARGET_IN[one])), logits[one]) <= 1e-13
-
-
-@every_form
 def test_no_logits_depend_on_a_later_target_token(fields):
     model = build(**fields)
     logits, later = host(model(SOURCE, TARGET_IN)), TARGET_IN.copy()
@@ -95,19 +84,6 @@ def test_selected_rows_go_on_as_if_they_had_been_alone(attention):
     state.select(rows)
     expected = host(model(SOURCE[rows], TARGET_IN[rows][:, :3]))[:, -1]
     assert relative_error(host(state.extend(TARGET_IN[rows][:, 2:3])), expected) <= 1e-12
-
-
-@every_attention
-def test_greedy_decoding_and_beam_search_give_each_source_the_answer_it_gets_alone(attention):
-    model, beam = build(attention=attention), 3
-    greedy = greedy_decode(model, SOURCE, 6)
-    found = beam_search(model.decoding_state(SOURCE, 6), 3, 6, BOS, beam=beam)
-    for row, length in enumerate(LENGTHS):
-        source = SOURCE[row : row + 1, :length]
-        alone = greedy_decode(model, source, 6)[0]
-        assert greedy[row, : len(alone)].tolist() == alone.tolist()
-        (expected,) = beam_search(model.decoding_state(source, 6), 1, 6, BOS, beam=beam)
-        assert [h.ids for h in found[row]] == [h.ids for h in expected]
 
 
 @pytest.mark.parametrize("attention", [name for name in SEQ2SEQ_ATTENTION if name != "none"])

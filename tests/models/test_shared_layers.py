@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from minitransformer.decoding import decoding_state
-from minitransformer.inspection import count_parameters, flops_by_parameters, kept_activations, summarize
-from minitransformer.inspection.memory_estimate import training_memory
+from minitransformer.inspection import count_parameters, summarize
 from minitransformer.layers import add_lora, lora_adapters, remove_lora
 from minitransformer.layers.shards import join_states
 from minitransformer.layers.tensor_parallel import cuts_of, shard
@@ -68,16 +67,6 @@ def test_each_parameter_is_counted_saved_and_listed_once(kind):
     rows = summarize(one)
     assert sum(row.parameters for row in rows) == one.num_parameters()
     assert {row.parameters for row in rows if ".layers.1." in row.name} == {0}
-
-
-@every_kind
-def test_activations_and_operations_stay_and_weights_gradients_and_moments_shrink(kind):
-    one, many = (TransformerConfig(**SIZES, share_layers=share) for share in (True, False))
-    assert kept_activations(one, B, 4, T, kind) == kept_activations(many, B, 4, T, kind)
-    few, all_of_them = (training_memory(config, B, [4, T], kind) for config in (one, many))
-    assert (few.kept, few.work) == (all_of_them.kept, all_of_them.work)
-    assert all(getattr(few, name) < getattr(all_of_them, name) for name in ("weights", "gradients", "moments"))
-    assert flops_by_parameters(one, 70.0, 50.0) == flops_by_parameters(many, 70.0, 50.0)
 
 
 def test_each_use_draws_its_own_dropout():
