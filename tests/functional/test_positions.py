@@ -53,12 +53,7 @@ def test_rows_from_a_start_are_those_of_the_next_positions():
 
 def test_rows_from_several_starts_are_those_of_each_sequence_and_padding_in_front_gets_the_first():
     table = sinusoidal_positions(LENGTH, C)
-    rows = rows_from(table, np.array([2, -2, LENGTH - 4]), 4)
-    assert rows.shape == (3, 4, C)
-    for got, positions in zip(rows, ([2, 3, 4, 5], [0, 0, 0, 1], range(LENGTH - 4, LENGTH)), strict=True):
+    rows = rows_from(table, np.array([2, -2, -9, LENGTH - 4]), 4)
+    assert rows.shape == (4, 4, C)
+    for got, positions in zip(rows, ([2, 3, 4, 5], [0, 0, 0, 1], [0] * 4, range(LENGTH - 4, LENGTH)), strict=True):
         assert np.array_equal(got, table[list(positions)])
-
-
-def test_rows_of_sequences_that_have_not_begun_yet_are_all_the_first():
-    table = sinusoidal_positions(LENGTH, C)
-    assert np.array_equal(rows_from(table, np.array([-9, -5]), 4), np.broadcast_to(table[0], (2, 4, C)))

@@ -48,11 +48,6 @@ def test_every_dtype_starts_from_the_same_draws(dtype):
         assert np.array_equal(draw(dtype), draw(np.float64).astype(dtype))
 
 
-def test_without_a_generator_the_weights_are_zeros():
-    assert np.array_equal(xavier_uniform(None, 4, 5, blocks=2), np.zeros((4, 10), np.float32))
-    assert np.array_equal(normal(None, (4, 5), 1.0), np.zeros((4, 5), np.float32))
-
-
 WIDTH, READ = 64, 96
 MAPS = {  # a parameter, and the fan in and fan out of each of its maps
     "queries, keys and values": (lambda rng: SelfAttention(WIDTH, 4, rng=rng).qkv.W, WIDTH, WIDTH),
