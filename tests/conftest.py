@@ -5,9 +5,10 @@ those marked `weekly`, and `pytest --weekly` nothing. The last lines say how man
 With `--rest`, what passed in the run before is left out, except for tests of random examples, which try more.
 
 The tests of the model run on NumPy, with `--exhaustive` also on a stand-in stricter than CuPy, and on CuPy where it can
-run. The test itself does not mention this: `xp` is switched around it. It makes its values on the host, with NumPy, and
-moves them with `device` and `host` of helpers.py. Tests that concern only the host (threads, files) are marked
-`host_only`; those marked `every_backend` run on the stand-in by default too.
+run. On the stand-in one case of each test of functions, layers, models and decoding is enough; the others run with
+`--weekly`. The test itself does not mention this: `xp` is switched around it. It makes its values on the host, with
+NumPy, and moves them with `device` and `host` of helpers.py. Tests that concern only the host (threads, files) are
+marked `host_only`; those marked `every_backend` run on the stand-in by default too.
 """
 
 import os
@@ -37,6 +38,7 @@ ON_EVERY_BACKEND = (
     "test_core.py",
     "test_properties.py",
 )
+ONCE_ON_THE_STAND_IN = ("functional/", "layers/", "models/", "decoding/")
 TIERS = ("exhaustive", "weekly")  # the markers, also the names of the options that run what carries them
 EXAMPLES = {"exhaustive": 10, "weekly": 30}  # of Hypothesis, for a test that does not say how many it needs
 LEFT_OUT = pytest.StashKey()
@@ -103,9 +105,23 @@ def pytest_generate_tests(metafunc):
     metafunc.parametrize("backend", ["numpy", pytest.param("strict", marks=marks), *CUPY], indirect=True)
 
 
+def one_case_on_the_stand_in(items):
+    """Leave all cases of a test but one to `--weekly` on the stand-in, in the folders above."""
+    begun = set()
+    for item in items:
+        is_there = getattr(item, "callspec", None) and item.callspec.params.get("backend") == "strict"
+        if not is_there or not item.path.relative_to(HERE).as_posix().startswith(ONCE_ON_THE_STAND_IN):
+            continue
+        if item.function in begun and not item.get_closest_marker("every_backend"):
+            item.add_marker(pytest.mark.weekly)
+        if not item.get_closest_marker("weekly"):
+            begun.add(item.function)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     """Leave out what belongs to a larger tier, or what has passed."""
+    one_case_on_the_stand_in(items)
     if config.getoption("rest"):
         passed = set(config.cache.get(PASSED, ()))
         items[:] = [item for item in items if item.nodeid not in passed or hasattr(item.obj, "hypothesis")]
