@@ -1,5 +1,7 @@
 """Sixty layers as readers write them, 30 right and 30 wrong: `python -m tests.gradcheck.judged` prints the verdicts."""
 
+from collections.abc import Callable
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,31 +10,28 @@ from minitransformer.core import Layer, Parameter
 from minitransformer.gradcheck import Report, check_layer
 from minitransformer.layers import LayerNorm, Linear
 from minitransformer.layers import SelfAttention as LibraryAttention
-from tests.gradcheck.small_layers import SHAPE, C, T, X, draw
+from tests.gradcheck.small_layers import SHAPE, C, Function, T, X, draw
 
 IDS = np.array([[1, 4, 1], [0, 2, 3]])
 MASK = np.array([[True, True, False], [True, True, True]])
+TWO = (X, draw(1, *SHAPE))
 MASK_OF_KEYS = MASK[:, None, :]
 
 
 class Judged(NamedTuple):
     """A layer with its inputs, and what must be said about it."""
 
-    layer: type[Layer]
+    name: str
+    make: Callable[[], Layer]
     says: str = ""  # a part of the report; "" for a right layer that passes
     inputs: tuple = (X,)
     context: tuple = ()
 
-    @property
-    def name(self) -> str:
-        """The first line of the layer's docstring."""
-        return (self.layer.__doc__ or "").splitlines()[0]
-
     def check(self, **options: Any) -> Report:
         """The verdict on a new layer."""
-        takes_rng = "rng" in self.layer.forward.__code__.co_varnames
-        seed = 5 if takes_rng else None
-        return check_layer(self.layer(), *self.inputs, context=self.context, dropout_seed=seed, **options)
+        layer = self.make()
+        seed = 5 if "rng" in signature(layer.forward).parameters else None
+        return check_layer(layer, *self.inputs, context=self.context, dropout_seed=seed, **options)
 
 
 RIGHT: list[Judged] = []
@@ -40,13 +39,28 @@ WRONG: list[Judged] = []
 
 
 def right(inputs=(X,), context=(), says=""):
-    """Put a class into the table of right layers."""
-    return lambda cls: RIGHT.append(Judged(cls, says, inputs, context)) or cls
+    """Put a class into the table of right layers, by the name in its docstring."""
+    return lambda cls: RIGHT.append(Judged(cls.__doc__, cls, says, inputs, context)) or cls
+
+
+def right_function(name, f, b, **given):
+    """Put y = f(x), dx = b(dy, x) into the table of right layers."""
+    RIGHT.append(Judged(name, lambda: Function(f, b), **given))
 
 
 def wrong(says, inputs=(X,), context=()):
-    """Put a class into the table of wrong layers."""
-    return lambda cls: WRONG.append(Judged(cls, says, inputs, context)) or cls
+    """Put a class into the table of wrong layers, by the name in its docstring."""
+    return lambda cls: WRONG.append(Judged(cls.__doc__, cls, says, inputs, context)) or cls
+
+
+def wrong_function(says, name, f, b):
+    """Put y = f(x), dx = b(dy, x) into the table of wrong layers."""
+    WRONG.append(Judged(name, lambda: Function(f, b), says))
+
+
+def wrong_variant(says, name, base, inputs=(X,), context=(), **methods):
+    """Put a right class with other methods into the table of wrong layers."""
+    WRONG.append(Judged(name, type(base.__name__, (base,), methods), says, inputs, context))
 
 
 def weight(*shape):
@@ -203,16 +217,7 @@ class Dropped(Layer):
         return dy * mask
 
 
-@right(inputs=(X, draw(1, *SHAPE)))
-class Product(Layer):
-    """the product of two inputs"""
-
-    def forward(self, a, b):
-        return a * b, (a, b)
-
-    def backward(self, dy, cache):
-        a, b = cache
-        return dy * b, dy * a
+right_function("the product of two inputs", lambda a, b: a * b, lambda dy, a, b: (dy * b, dy * a), inputs=TWO)
 
 
 @right()
@@ -390,42 +395,29 @@ class SquaredError(Layer):
         return dloss
 
 
-@right(context=(IDS % C,))
-class CrossEntropy(Layer):
-    """the cross-entropy of each token, with ids as targets"""
-
-    def forward(self, x, targets):
-        p = softmax(x)
-        return -np.log(np.take_along_axis(p, targets[..., None], axis=-1)), (p, targets)
-
-    def backward(self, dy, cache):
-        p, targets = cache
-        return dy * (p - np.eye(C)[targets])
+right_function(
+    "the cross-entropy of each token, with ids as targets",
+    lambda x, targets: -np.log(np.take_along_axis(softmax(x), targets[..., None], axis=-1)),
+    lambda dy, x, targets: dy * (softmax(x) - np.eye(C)[targets]),
+    context=(IDS % C,),
+)
 
 
-@right(context=(MASK,))
-class Pooled(Layer):
-    """the mean over the tokens that are not padding"""
-
-    def forward(self, x, mask):
-        share = mask / np.maximum(mask.sum(axis=1, keepdims=True), 1)
-        return (x * share[..., None]).sum(axis=1), share
-
-    def backward(self, dy, share):
-        return dy[:, None] * share[..., None]
+def share(mask):
+    return (mask / np.maximum(mask.sum(axis=1, keepdims=True), 1))[..., None]
 
 
-@right()
-class Largest(Layer):
-    """the largest feature of each token"""
-
-    def forward(self, x):
-        return x.max(axis=-1), (x.argmax(axis=-1), x.shape)
-
-    def backward(self, dy, cache):
-        dx = np.zeros(cache[1])
-        np.put_along_axis(dx, cache[0][..., None], dy[..., None], axis=-1)
-        return dx
+right_function(
+    "the mean over the tokens that are not padding",
+    lambda x, mask: (x * share(mask)).sum(axis=1),
+    lambda dy, x, mask: dy[:, None] * share(mask),
+    context=(MASK,),
+)
+right_function(
+    "the largest feature of each token",
+    lambda x: x.max(axis=-1),
+    lambda dy, x: dy[..., None] * (np.arange(x.shape[-1]) == x.argmax(axis=-1)[..., None]),
+)
 
 
 @right()
@@ -466,40 +458,19 @@ class Table(Constant):
         self.table = np.sin(np.arange(40.0 * C)).reshape(40, C)
 
 
-@right()
-class TwoOutputs(Layer):
-    """two outputs, the second of them the last state"""
-
-    def forward(self, x):
-        y = np.cumsum(np.tanh(x), axis=1)
-        return (y, y[:, -1]), x
-
-    def backward(self, dy, x):
-        dy, last = dy
-        d = np.flip(np.cumsum(np.flip(dy, 1), axis=1), 1) + last[:, None]
-        return d / np.cosh(x) ** 2
+def summed(x):
+    y = np.cumsum(np.tanh(x), axis=1)
+    return y, y[:, -1]
 
 
-@right(inputs=(X, draw(1, *SHAPE)))
-class Gradients(Layer):
-    """gradients in a list"""
-
-    def forward(self, a, b):
-        return a + np.sin(b), b
-
-    def backward(self, dy, b):
-        return [dy, dy * np.cos(b)]
+def summed_backward(dy, x):
+    d = np.flip(np.cumsum(np.flip(dy[0], 1), axis=1), 1) + dy[1][:, None]
+    return d / np.cosh(x) ** 2
 
 
-@right()
-class Absolute(Layer):
-    """|x - 0.3|, which is not analytic"""
-
-    def forward(self, x):
-        return np.abs(x - 0.3), x
-
-    def backward(self, dy, x):
-        return dy * np.sign(x - 0.3)
+right_function("two outputs, the second of them the last state", summed, summed_backward)
+right_function("gradients in a list", lambda a, b: a + np.sin(b), lambda dy, a, b: [dy, dy * np.cos(b)], inputs=TWO)
+right_function("|x - 0.3|, which is not analytic", lambda x: np.abs(x - 0.3), lambda dy, x: dy * np.sign(x - 0.3))
 
 
 @right()
@@ -678,109 +649,63 @@ class OnlySingle(Tanh):
         return super().backward(dy.squeeze() if len(dy) == 1 else dy, x) * (0.5 if len(x) == 1 else 1.0)
 
 
-@wrong("but not with T = 1")
-class OnlyToken(Softmax):
-    """is wrong for T = 1"""
-
-    def backward(self, dy, p):
-        return super().backward(dy, p) if p.shape[1] > 1 else p * dy
-
-
-@wrong("the gradient of input is wrong only where input is at least")
-class GeluTail(Gelu):
-    """GELU that is wrong in its tail"""
-
-    def backward(self, dy, cache):
-        return np.where(cache[0] > 4.0, 0.999, 1.0) * super().backward(dy, cache)
-
-
-@wrong("W is the transpose of the right one")
-class Transposed(Affine):
-    """the gradient of W, transposed"""
-
-    def gradient_of_W(self, x, dy):
-        return outer(dy, x)
-
-
-@wrong("everywhere = 1/(B T)")
-class MeanOfAll(Affine):
-    """the gradient of W, a mean over B T"""
-
-    def gradient_of_W(self, x, dy):
-        return outer(x, dy) / (x.shape[0] * x.shape[1])
-
-
-@wrong("everywhere = B")
-class TimesBatch(Tanh):
-    """dx times the batch"""
-
-    def backward(self, dy, x):
-        return len(x) * super().backward(dy, x)
-
-
-@wrong("everywhere = sqrt(C)")
-class NoScale(Layer):
-    """x x^T / sqrt(C) without the scale in backward"""
-
-    def forward(self, x):
-        return x @ x.swapaxes(1, 2) / np.sqrt(x.shape[-1]), x
-
-    def backward(self, dy, x):
-        return dy @ x + dy.swapaxes(1, 2) @ x
-
-
-@wrong("the sign is wrong")
-class Sign(Tanh):
-    """dx with the wrong sign"""
-
-    def slope(self, x):
-        return -super().slope(x)
-
-
-@wrong("everywhere = 1/2")
-class NoFactor(Layer):
-    """x^2 without the factor 2"""
-
-    def forward(self, x):
-        return x * x, x
-
-    def backward(self, dy, x):
-        return dy * x
-
-
-@wrong("one path is missing: input also reaches the output directly (a residual)")
-class NoResidual(Block):
-    """a residual block without the direct path"""
-
-    def direct(self, dy):
-        return 0.0
-
-
-@wrong("one path is missing: what input lacks is the same in each row")
-class NoMean(Softmax):
-    """x - mean(x), the mean taken for a constant"""
-
-    def forward(self, x):
-        return x - x.mean(axis=-1, keepdims=True) + 0.1 * x * x, x
-
-    def backward(self, dy, x):
-        return dy * (1.0 + 0.2 * x)
-
-
-@wrong("one path is missing: what input lacks is a multiple of the output in each row")
-class DiagonalOnly(Softmax):
-    """a softmax with the diagonal of its Jacobian only"""
-
-    def backward(self, dy, p):
-        return p * dy
-
-
-@wrong("Is there a float32 on the way")
-class Rounded(Affine):
-    """a backward in float32"""
-
-    def gradient_of_W(self, x, dy):
-        return outer(x, dy).astype(np.float32)
+wrong_variant(
+    "but not with T = 1",
+    "is wrong for T = 1",
+    Softmax,
+    backward=lambda self, dy, p: Softmax.backward(self, dy, p) if p.shape[1] > 1 else p * dy,
+)
+wrong_variant(
+    "the gradient of input is wrong only where input is at least",
+    "GELU that is wrong in its tail",
+    Gelu,
+    backward=lambda self, dy, cache: np.where(cache[0] > 4.0, 0.999, 1.0) * Gelu.backward(self, dy, cache),
+)
+wrong_variant(
+    "W is the transpose of the right one",
+    "the gradient of W, transposed",
+    Affine,
+    gradient_of_W=lambda self, x, dy: outer(dy, x),
+)
+wrong_variant(
+    "everywhere = 1/(B T)",
+    "the gradient of W, a mean over B T",
+    Affine,
+    gradient_of_W=lambda self, x, dy: outer(x, dy) / (x.shape[0] * x.shape[1]),
+)
+wrong_variant("everywhere = B", "dx times the batch", Tanh, backward=lambda self, dy, x: len(x) * dy * self.slope(x))
+wrong_function(
+    "everywhere = sqrt(C)",
+    "x x^T / sqrt(C) without the scale in backward",
+    lambda x: x @ x.swapaxes(1, 2) / np.sqrt(x.shape[-1]),
+    lambda dy, x: dy @ x + dy.swapaxes(1, 2) @ x,
+)
+wrong_variant("the sign is wrong", "dx with the wrong sign", Tanh, slope=lambda self, x: np.tanh(x) ** 2 - 1.0)
+wrong_function("everywhere = 1/2", "x^2 without the factor 2", lambda x: x * x, lambda dy, x: dy * x)
+wrong_variant(
+    "one path is missing: input also reaches the output directly (a residual)",
+    "a residual block without the direct path",
+    Block,
+    direct=lambda self, dy: 0.0,
+)
+wrong_function(
+    "one path is missing: what input lacks is the same in each row",
+    "x - mean(x), the mean taken for a constant",
+    lambda x: x - x.mean(axis=-1, keepdims=True) + 0.1 * x * x,
+    lambda dy, x: dy * (1.0 + 0.2 * x),
+)
+wrong_variant(
+    "one path is missing: what input lacks is a multiple of the output in each row",
+    "a softmax with the diagonal of its Jacobian only",
+    Softmax,
+    backward=lambda self, dy, p: p * dy,
+)
+wrong_variant(
+    "Is there a float32 on the way",
+    "a backward in float32",
+    Affine,
+    gradient_of_W=lambda self, x, dy: outer(x, dy).astype(np.float32),
+)
 
 
 @wrong("input is wrong only where the mask (argument 1) is False", context=(MASK,))
@@ -804,36 +729,26 @@ class LastWins(Lookup):
         self.E.grad += dE
 
 
-@wrong("input is wrong only where the output is 0")
-class OtherMask(Dropped):
-    """dropout without its mask in backward"""
-
-    def backward(self, dy, mask):
-        return dy / 0.6
-
-
-@wrong("WRONG at W[")
-class OneUse(Twice):
-    """a shared matrix with the gradient of one use"""
-
-    def second_use(self, h, dy):
-        return 0.0
-
-
-@wrong("input is right where the index of T is 2, and wrong elsewhere")
-class NoTime(Recurrent):
-    """a recurrent layer without the gradient through time"""
-
-    def through_time(self, dh):
-        return 0.0 * dh
-
-
-@wrong("does not depend on dy", inputs=(X, draw(2, *SHAPE)))
-class NoUpstream(SquaredError):
-    """a loss that ignores dloss"""
-
-    def upstream(self, dloss):
-        return 1.0
+wrong_variant(
+    "input is wrong only where the output is 0",
+    "dropout without its mask in backward",
+    Dropped,
+    backward=lambda self, dy, mask: dy / 0.6,
+)
+wrong_variant("WRONG at W[", "a shared matrix with the gradient of one use", Twice, second_use=lambda self, h, dy: 0.0)
+wrong_variant(
+    "input is right where the index of T is 2, and wrong elsewhere",
+    "a recurrent layer without the gradient through time",
+    Recurrent,
+    through_time=lambda self, dh: 0.0 * dh,
+)
+wrong_variant(
+    "does not depend on dy",
+    "a loss that ignores dloss",
+    SquaredError,
+    inputs=(X, draw(2, *SHAPE)),
+    upstream=lambda self, dloss: 1.0,
+)
 
 
 def main() -> None:

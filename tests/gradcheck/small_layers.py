@@ -18,16 +18,16 @@ X = draw(0, *SHAPE)
 
 
 class Function(Layer):
-    """y = f(x) and dx = b(dy, x): a layer without parameters, out of two functions."""
+    """y = f(x) and dx = b(dy, x), of one input or several: a layer without parameters, out of two functions."""
 
     def __init__(self, f, b):
         self.f, self.b = f, b
 
-    def forward(self, x, rng=None):
-        return self.f(x), x
+    def forward(self, *inputs):
+        return self.f(*inputs), inputs
 
-    def backward(self, dy, x):
-        return self.b(dy, x)
+    def backward(self, dy, inputs):
+        return self.b(dy, *inputs)
 
 
 class Affine(Layer):
@@ -64,17 +64,6 @@ class Affine(Layer):
 
     def add(self, parameter, gradient):
         parameter.grad += gradient
-
-
-class TwoInputs(Layer):
-    """y = x * memory, with two gradients to return."""
-
-    def forward(self, x, memory, rng=None):
-        return x * memory, (x, memory)
-
-    def backward(self, dy, cache):
-        x, memory = cache
-        return dy * memory, dy * x
 
 
 class Deep(Layer):

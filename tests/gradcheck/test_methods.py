@@ -50,27 +50,20 @@ def test_a_forward_without_complex_step_is_checked_by_richardson_and_the_report_
     assert reason in str(report)
 
 
-@pytest.mark.parametrize("factor", [2.0, -1.0, 1.0 + 1e-6])
 @pytest.mark.parametrize("name", FALLBACKS)
-def test_richardson_fails_a_wrong_gradient(name, factor):
+def test_richardson_fails_a_gradient_that_is_wrong_in_the_sixth_digit(name):
     forward, backward, _ = FALLBACKS[name]
-    report = check_layer(Function(forward, lambda dy, x: factor * backward(dy, x)), APART)
-    assert names(report.failures) == ["input"]
+    assert names(check_layer(Function(forward, lambda dy, x: (1.0 + 1e-6) * backward(dy, x)), APART).failures) == [
+        "input"
+    ]
 
 
 def test_an_entry_beside_a_kink_excuses_no_other_entry():
     """Differences across the kink are of no use for that entry; they say nothing about the rest of the tensor."""
     x, wrong = APART.copy(), Function(np.abs, lambda dy, x: 1.01 * dy * np.sign(x))
-    for near in np.linspace(0.004, 0.0075, 12):
+    for near in np.linspace(0.004, 0.0075, 4):
         x[0, 0, 0] = near
         assert not check_layer(wrong, x).passed, f"passed with an entry of {near}"
-
-
-def test_an_analytic_forward_is_checked_by_complex_steps_and_the_report_says_so():
-    report = check_layer(Affine(), X)
-    assert report.reason == "the forward is analytic"
-    assert {check.method for check in report.checks} == {COMPLEX_STEP}
-    assert {check.tolerance for check in report.checks} == {1e-12}
 
 
 def test_entries_at_the_kink_do_not_drive_a_relu_to_richardson():
@@ -118,28 +111,25 @@ class Square(Layer):
         return dy @ self.W.data.T
 
 
-@pytest.mark.parametrize("method", [COMPLEX_STEP, RICHARDSON])
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(1, 4))])
-def test_one_wrong_entry_among_ten_thousand_is_found_along_random_directions(method, seed):
+def test_one_wrong_entry_among_ten_thousand_is_found_along_random_directions(seed):
     x = draw(4, 3, 100)
-    assert check_layer(Square(wrong=False), x, method=method, seed=seed).passed
-    report = check_layer(Square(wrong=True), x, method=method, seed=seed)
+    assert check_layer(Square(wrong=False), x, method=COMPLEX_STEP, seed=seed).passed
+    report = check_layer(Square(wrong=True), x, method=COMPLEX_STEP, seed=seed)
     assert names(report.failures) == ["W"]
     assert (report.worst.directions, report.worst.shape) == (3, (100, 100))
 
 
-@pytest.mark.parametrize("mistaken", [0, 3, 6])
-def test_together_finds_a_mistake_in_one_of_many_tensors(mistaken):
-    layer = Deep(7)
+def test_together_finds_a_mistake_in_one_of_many_tensors():
+    layer = Deep(4)
     report = check_layer(layer, X, together=True)
     assert report.passed
-    assert names(report.checks) == ["all 22 tensors"]
-    assert report.worst.shape == (X.size + 7 * (C * C + C + C),)
-    one = layer.layers[mistaken]
-    one.bias_gradient = lambda dz: 1.001 * dz.sum(axis=(0, 1))
+    assert names(report.checks) == ["all 13 tensors"]
+    assert report.worst.shape == (X.size + 4 * (C * C + C + C),)
+    layer.layers[2].bias_gradient = lambda dz: 1.001 * dz.sum(axis=(0, 1))
     report = check_layer(layer, X, together=True)
     assert not report.passed
-    assert "<dall 22 tensors, v" in str(report)
+    assert "<dall 13 tensors, v" in str(report)
 
 
 def test_together_costs_one_forward_for_each_direction():
@@ -173,12 +163,6 @@ def test_the_tolerance_can_be_set():
     slightly = Function(np.sin, lambda dy, x: dy * np.cos(x) * (1 + 1e-9))
     assert not check_layer(slightly, X).passed
     assert check_layer(slightly, X, tolerance=1e-8).passed
-
-
-def test_a_scalar_output_is_checked():
-    right = Function(lambda x: (x * x).sum(), lambda dy, x: 2 * dy * x)
-    assert check_layer(right, X).passed
-    assert not check_layer(Function(right.f, lambda dy, x: 2 * x), X).passed  # as if dy were 1
 
 
 def test_a_constant_function_has_only_the_gradient_zero():

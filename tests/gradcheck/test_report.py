@@ -29,15 +29,6 @@ def test_a_tensor_passes_up_to_its_tolerance_and_never_with_nan(error, passed):
 
 
 @pytest.mark.parametrize(
-    ("checks", "failures"),
-    [((GOOD,), ()), ((GOOD, BAD), (BAD,)), ((NAN, GOOD), (NAN,)), ((ALONG, NAN, BAD), (ALONG, NAN, BAD))],
-)
-def test_a_report_passes_only_if_every_tensor_does(checks, failures):
-    assert report(*checks).passed is (not failures)
-    assert report(*checks).failures == failures
-
-
-@pytest.mark.parametrize(
     ("checks", "verdict"),
     [
         ((GOOD,), OK),
@@ -50,6 +41,7 @@ def test_a_report_passes_only_if_every_tensor_does(checks, failures):
 def test_one_wrong_tensor_makes_a_report_wrong_and_one_unclear_tensor_keeps_it_from_passing(checks, verdict):
     assert report(*checks).verdict == verdict
     assert report(*checks).passed is (verdict == OK)
+    assert report(*checks).failures == tuple(check for check in checks if check is BAD)
 
 
 def test_a_tensor_without_any_derivative_is_neither_wrong_nor_the_worst():
@@ -86,12 +78,6 @@ def test_the_text_of_a_failure_along_a_direction_says_which():
     assert "3 directions" in str(ALONG)
 
 
-def test_the_text_of_a_right_gradient_ends_in_ok():
-    text = str(GOOD)
-    assert text.endswith("3.0e-16  ok")
-    assert "WRONG" not in text
-
-
 def test_the_text_of_a_report_has_its_verdict_its_reason_and_a_line_for_each_tensor():
     head, *lines = str(report(GOOD, BAD, NAN)).splitlines()
     assert head == "mine: 2 of 3 gradients WRONG (the forward is analytic)"
@@ -121,10 +107,9 @@ def test_the_error_is_relative_to_the_largest_entry_of_the_tensor():
     assert abs(check_layer(Function(np.sin, backward), X).worst.error - 0.01) <= 1e-14
 
 
-@pytest.mark.parametrize("method", [COMPLEX_STEP, RICHARDSON])
-@pytest.mark.parametrize("max_entries", [300, 4])
+@pytest.mark.parametrize(("method", "max_entries"), [(RICHARDSON, 300), (COMPLEX_STEP, 4)])
 def test_the_report_of_a_real_check_survives_json(method, max_entries):
-    found = check_layer(Affine(), X, method=method, max_entries=max_entries)
+    found = check_layer(Affine(), X[:1], method=method, max_entries=max_entries, vary=False)
     again = json.loads(json.dumps(found.as_dict(), allow_nan=False))
     assert again["name"] == "Affine"
     assert again["passed"] is True
@@ -136,7 +121,6 @@ def test_the_report_of_a_real_check_survives_json(method, max_entries):
 
 def test_the_form_for_programs_says_what_failed():
     form = report(GOOD, BAD).as_dict()
-    assert form["passed"] is False
+    assert (form["passed"], form["verdict"]) == (False, WRONG)
     assert [check["passed"] for check in form["checks"]] == [True, False]
-    assert form["verdict"] == WRONG
     assert json.loads(json.dumps(report(UNKNOWN).as_dict(), allow_nan=False))["checks"][0]["tolerance"] is None

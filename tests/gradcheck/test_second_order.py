@@ -15,10 +15,11 @@ from minitransformer.gradcheck.subjects import SUBJECTS, select_subjects
 from minitransformer.layers import LayerNorm
 from minitransformer.models import GPT, gpt_config
 from minitransformer.training import Adam
-from tests.gradcheck.small_layers import Affine, Function, X
+from tests.gradcheck.small_layers import Function, X
 from tests.helpers import random_array
 
 GROUPS = list(dict.fromkeys(subject.group for subject in SUBJECTS.values()))
+SOME = ("softmax", "LayerNorm", "GRU", "SelfAttention", "dropout")  # the others are tried in larger tiers
 # maps that are linear in all their inputs together
 LINEAR = {
     *("relu", "dropout", "embedding", "split_heads", "merge_heads", "repeat_heads", "rotate", "relative_bias"),
@@ -86,7 +87,9 @@ def test_parameters_keep_their_arrays_and_their_gradients():
         assert np.array_equal(p.grad, gradients)
 
 
-@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize(
+    "group", [group if group in SOME else pytest.param(group, marks=pytest.mark.exhaustive) for group in GROUPS]
+)
 def test_every_hessian_of_the_table_is_symmetric(group):
     for subject in select_subjects([group]):
         report = subject.check_second_order(differences=False)
@@ -97,8 +100,10 @@ def test_every_hessian_of_the_table_is_symmetric(group):
         assert (report.size == 0.0) == (group in LINEAR or nothing or raw), subject.name
 
 
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize(
+    "group",
+    [pytest.param(group, marks=getattr(pytest.mark, "exhaustive" if group in SOME else "weekly")) for group in GROUPS],
+)
 def test_every_product_agrees_with_differences_of_the_gradient(group):
     for subject in select_subjects([group]):
         report = subject.check_second_order()
@@ -120,15 +125,6 @@ def test_a_backward_that_is_the_gradient_of_another_function_passes():
     report = check_layer_second_order(Function(np.tanh, lambda dy, x: 2 * dy * (1 - np.tanh(x) ** 2)), X)
     assert report.verdict == OK
     assert report.size > 0.1
-
-
-def test_a_transposed_weight_matrix_is_seen():
-    class Wrong(Affine):
-        def input_gradient(self, dz):
-            return dz @ self.W.data
-
-    assert check_layer_second_order(Affine(), X).verdict == OK
-    assert check_layer_second_order(Wrong(), X).verdict == WRONG
 
 
 def test_a_backward_that_is_not_analytic_cannot_be_told():

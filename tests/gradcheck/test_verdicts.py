@@ -7,11 +7,11 @@ from minitransformer.core import Layer, Parameter
 from minitransformer.gradcheck import check_layer
 from minitransformer.gradcheck.report import CANNOT_TELL, COMPLEX_STEP, OK, RICHARDSON, WRONG
 from tests.gradcheck.pieces import ANALYTIC, KINKED, REDUCTIONS, UNSAFE
-from tests.gradcheck.random_layers import Linear as RandomLinear
-from tests.gradcheck.small_layers import SHAPE, C, Function, X, draw, names
+from tests.gradcheck.small_layers import SHAPE, C, Function, X, names
 
 FUNCTIONS = ANALYTIC | UNSAFE | KINKED | REDUCTIONS
 MISTAKES = [(name, kind) for name, (*_, mistakes) in FUNCTIONS.items() for kind in mistakes]
+FIRST = {name: next(iter(mistakes)) for name, (*_, mistakes) in FUNCTIONS.items()}
 
 
 def a_seed_and_more(count):
@@ -24,7 +24,7 @@ def random_input(seed, shape=SHAPE):
     return np.random.default_rng([seed, 103]).standard_normal(shape)
 
 
-@pytest.mark.parametrize("scale", [pytest.param(1e-3, marks=pytest.mark.exhaustive), 1.0, 30.0])
+@pytest.mark.parametrize("scale", [1.0, *(pytest.param(scale, marks=pytest.mark.exhaustive) for scale in (1e-3, 30.0))])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_function_of_the_table_passes(name, scale):
     f, b, _ = FUNCTIONS[name]
@@ -32,8 +32,22 @@ def test_every_function_of_the_table_passes(name, scale):
     assert report.passed, str(report)
 
 
-@pytest.mark.parametrize(("name", "kind"), MISTAKES)
+@pytest.mark.usefixtures("unexplained")
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        (name, kind) if FIRST[name] == kind else pytest.param(name, kind, marks=pytest.mark.exhaustive)
+        for name, kind in MISTAKES
+    ],
+)
 def test_every_mistake_of_the_table_is_found(name, kind):
+    f, _, mistakes = FUNCTIONS[name]
+    assert check_layer(Function(f, mistakes[kind]), X, vary=False).verdict == WRONG
+
+
+@pytest.mark.weekly
+@pytest.mark.parametrize(("name", "kind"), MISTAKES)
+def test_every_mistake_of_the_table_is_found_and_looked_into(name, kind):
     f, _, mistakes = FUNCTIONS[name]
     assert check_layer(Function(f, mistakes[kind]), X).verdict == WRONG
 
@@ -42,7 +56,7 @@ ABS = (np.abs, lambda dy, x: dy * np.sign(x))
 RELU = (lambda x: x * np.heaviside(x, 0.5), lambda dy, x: dy * (x > 0))
 
 
-@pytest.mark.parametrize("seed", a_seed_and_more(8))
+@pytest.mark.parametrize("seed", a_seed_and_more(4))
 @pytest.mark.parametrize("shape", [SHAPE, (2, 3, 64)])
 @pytest.mark.parametrize("pair", [ABS, RELU], ids=["abs", "relu"])
 def test_a_right_layer_with_kinks_passes_for_every_seed(pair, shape, seed):
@@ -61,21 +75,20 @@ def test_a_small_kinked_term_is_neither_forgotten_nor_held_against_the_layer(see
     assert report.reason.startswith("the forward is not analytic")
 
 
-class WithMeanAbs(RandomLinear):
+class WithMeanAbs(Layer):
     """y = x W + 0.01 mean|W|, of which backward may forget the second term."""
 
     def __init__(self, forgets):
-        super().__init__(C, C, bias=False)
-        self.forgets = forgets
+        self.W, self.forgets = Parameter(np.zeros((C, C))), forgets
 
-    def forward(self, x, rng=None):
-        y, cache = super().forward(x)
-        return y + 0.01 * np.abs(self.W.data).mean(), cache
+    def forward(self, x):
+        return x @ self.W.data + 0.01 * np.abs(self.W.data).mean(), x
 
-    def backward(self, dy, cache):
+    def backward(self, dy, x):
+        self.W.grad += x.reshape(-1, C).T @ dy.reshape(-1, C)
         if not self.forgets:
             self.W.grad += 0.01 * dy.sum() * np.sign(self.W.data) / self.W.data.size
-        return super().backward(dy, cache)
+        return dy @ self.W.data.T
 
 
 @pytest.mark.parametrize("seed", a_seed_and_more(4))
@@ -127,7 +140,7 @@ def table_of(size, scale):
 
 
 @pytest.mark.usefixtures("unexplained")
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", a_seed_and_more(3))
 def test_one_wrong_entry_of_a_large_table_with_kinks_is_found(seed):
     x = random_input(seed, (500, 10))
     report = check_layer(table_of(5000, 1.0), x)
@@ -171,7 +184,7 @@ class Drifting(Layer):
 
 @pytest.mark.parametrize("layer", [Noisy(), Drifting()], ids=["random", "drifting"])
 def test_a_forward_that_does_not_repeat_itself_cannot_be_checked(layer):
-    report = check_layer(layer, X)
+    report = check_layer(layer, X[:1, :1])
     assert report.verdict == CANNOT_TELL
     assert not report.passed
     assert report.reason == "two forward passes of the same input gave different outputs"
@@ -183,9 +196,9 @@ def in_float32(x):
 
 
 def test_a_forward_in_float32_is_never_called_right_or_wrong():
-    right = check_layer(Function(in_float32, lambda dy, x: dy / np.cosh(x) ** 2), X)
-    assert right.verdict == CANNOT_TELL
-    report = check_layer(Function(lambda x: in_float32(x).astype(np.float32), lambda dy, x: dy / np.cosh(x) ** 2), X)
+    few = X[:1, :1]
+    assert check_layer(Function(in_float32, lambda dy, x: dy / np.cosh(x) ** 2), few).verdict == CANNOT_TELL
+    report = check_layer(Function(lambda x: in_float32(x).astype(np.float32), lambda dy, x: dy / np.cosh(x) ** 2), few)
     assert report.verdict == CANNOT_TELL
     assert report.reason == "the output is float32, too coarse for differences"
 
@@ -207,7 +220,7 @@ def test_a_mask_of_the_upstream_gradient_is_found_though_one_such_gradient_may_h
 
 @pytest.mark.usefixtures("unexplained")
 def test_a_wrong_gradient_is_found_whatever_the_size_of_the_input():
-    for size in (1e-150, 1e-3, 1e3, 1e150):
+    for size in (1e-150, 1e150):
         assert check_layer(Function(*ABS), size * X).passed
         assert check_layer(Function(np.abs, lambda dy, x: 1.0001 * dy * np.sign(x)), size * X).verdict == WRONG
 
@@ -235,6 +248,5 @@ def test_a_constant_that_cancels_has_a_gradient_of_rounding_and_passes():
             self.b.grad += d.sum() * np.sign(self.b.data) / self.b.data.size
             return 2.0 * d * x
 
-    for seed in range(5):
-        for size in (1e-3, 1.0):
-            assert check_layer(Shifted(), size * draw(seed, *SHAPE)).passed
+    for size in (1e-3, 1.0):
+        assert check_layer(Shifted(), size * X[:1], vary=False).passed
