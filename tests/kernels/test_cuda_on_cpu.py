@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from tests.kernels.cuda_on_cpu import kernels_in
 from tests.strict.strict import strict
 
+pytestmark = pytest.mark.exhaustive  # a second source to compile
 N = 64
 SOURCE = r"""
 typedef REAL real;
@@ -153,12 +153,3 @@ def test_other_misuse_is_refused(launch, x, y):
     both = strict.concatenate([x, x])
     with pytest.raises(AssertionError, match="overlap"):
         launch("add_warp", both[1 : N + 1], both[:N])
-
-
-def test_part_of_an_array_begins_where_it_should(launch, y):
-    launch("leaves_one_out", strict.arange(2 * N, dtype=np.float32)[N:], y)
-    assert y.get()[5] == N + 5
-
-
-def test_declarations_are_read_from_the_source():
-    assert kernels_in(SOURCE)["add_neighbour"] == ["const real*", "real*", "long long", "real"]

@@ -5,7 +5,6 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from minitransformer import kernels
 from minitransformer.backend import to_device, to_host, use_backend, xp
 from minitransformer.functional import dropout, dropout_backward, relu, relu_backward
 from minitransformer.functional.dropout import DropoutCache
@@ -15,6 +14,7 @@ from minitransformer.training.optimizers import adam_update
 from tests.helpers import random_host_array
 from tests.kernels.comparing import DTYPES, TOLERANCE, assert_same, fused, plain, relative_error
 
+pytestmark = pytest.mark.exhaustive  # by default test_model.py runs every kernel once
 SHAPES = [(1,), (3, 5, 7), (255,), (256,), (2, 257)]  # a block has 256 threads
 
 
@@ -49,14 +49,6 @@ def test_dropout_drops_just_the_share_of_all_random_numbers_that_it_should(devic
     assert cache.keep.tolist() == [False, False, True, True, True, False, False, True]
 
 
-def test_dropout_leaves_other_arrays_to_the_plain_formula(device):
-    complex_x, bits = to_device(np.ones(7, np.complex128)), to_device(np.zeros(7, np.uint16))
-    assert kernels.dropout(complex_x, bits, 5, 1.5) is NotImplemented
-    _, keep = kernels.dropout(to_device(np.ones(7)), bits, 5, 1.5)
-    assert kernels.dropout_backward(complex_x, keep, 1.5) is NotImplemented
-    assert kernels.dropout_backward(to_device(np.ones((2, 7))), keep, 1.5) is NotImplemented
-
-
 def test_dropout_that_is_left_to_the_plain_formula_draws_once(device):
     rng = make_generator(3)
     dropout(to_device(np.ones(7, np.complex128)), 0.5, rng)
@@ -86,8 +78,6 @@ def test_relu_backward(device, shape, dtype):
 def test_relu_backward_of_other_arrays(device):
     dy, y = random_host_array(np.random.default_rng(1), 2, 6, 5).transpose(0, 2, 1)
     assert_same(fused("relu_backward", dy, y), plain(relu_backward, dy, y), np.float64)
-    assert kernels.relu_backward(to_device(dy), to_device(y.astype(np.complex128))) is NotImplemented
-    assert kernels.relu_backward(to_device(dy), to_device(y[:1])) is NotImplemented
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -118,10 +108,3 @@ def test_adam_takes_a_gradient_that_is_not_contiguous(device):
     adam_update(expected[0], to_device(gradient.copy()), *expected[1:], 0.1, (0.9, 0.98), 1e-3, 1)
     for one, other in zip(got, expected, strict=True):
         np.testing.assert_array_equal(to_host(one), to_host(other))
-
-
-def test_adam_leaves_other_arrays_to_the_plain_formula(device):
-    array, numbers = to_device(np.ones((3, 4))), (0.1, 0.9, 0.98, 1e-9, 1, 1.0)
-    for other in (array.astype(np.complex128), array.astype(np.float32)):
-        assert kernels.adam_update(array, other, array, array, *numbers) is NotImplemented
-        assert kernels.adam_update(other, array, array, array, *numbers) is NotImplemented

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from minitransformer import kernels
-from minitransformer.backend import to_device
 from minitransformer.functional import layer_norm, layer_norm_backward
 from minitransformer.functional.layer_norm import LayerNormCache
 from tests.helpers import random_host_array, relative_error
 from tests.kernels.comparing import DTYPES, assert_same, fused, plain
 
+pytestmark = pytest.mark.exhaustive  # by default test_model.py runs every kernel once
 # one feature; fewer and more than a warp; the longest row of a warp, and one more; a block takes several rounds; more
 # rows than stand in one chunk of the column sums
 SHAPES = [(3, 1), (2, 3, 7), (5, 33), (4, 1024), (2, 1025), (2, 3000), (2, 77, 5)]
@@ -32,23 +32,6 @@ def test_layer_norm_forward_and_backward(device, shape, dtype):
     assert_same(fused("layer_norm_backward", dy, cache), expected_backward, dtype)  # fused forward, fused backward
     plain_cache = LayerNormCache(*(array.astype(dtype) for array in expected[1]))
     assert_same(fused("layer_norm_backward", dy, plain_cache), expected_backward, dtype)  # plain forward
-
-
-def test_plain_backward_takes_the_cache_of_the_fused_forward(device):
-    x, gamma, beta, dy = _arrays((2, 3, 7), np.float64)
-    _, cache = fused("layer_norm", x, gamma, beta)
-    _, expected_cache = plain(layer_norm, x, gamma, beta)
-    got, expected = (plain(layer_norm_backward, dy, one) for one in (cache, expected_cache))
-    assert_same(got, expected, np.float64)
-
-
-def test_layer_norm_keeps_its_digits_where_the_mean_is_large(device):
-    x, gamma, beta, _ = _arrays((3, 70), np.float64)
-    x = x + 1e6
-    y, cache = fused("layer_norm", x, gamma, beta)
-    expected, expected_cache = plain(layer_norm, x, gamma, beta)
-    assert relative_error(y, expected) < 1e-9  # mean(x^2) - mean(x)^2 would leave four digits
-    assert relative_error(cache.rstd, expected_cache.rstd) < 1e-9
 
 
 @pytest.mark.parametrize("C", [7, 70, 2000])
@@ -85,21 +68,6 @@ def test_chunks_grow_where_there_are_more_rows_than_the_chunks_can_take(device, 
     assert_same(fused("layer_norm_backward", dy, cache), plain(layer_norm_backward, dy, cache), np.float64)
 
 
-def test_column_sums_have_the_same_bits_in_every_run(device):
-    x, gamma, beta, dy = _arrays((200, 40), np.float32)
-    _, cache = fused("layer_norm", x, gamma, beta)
-    _, *first = fused("layer_norm_backward", dy, cache)
-    for _ in range(2):
-        _, *again = fused("layer_norm_backward", dy, cache)
-        assert [array.tobytes() for array in again] == [array.tobytes() for array in first]
-
-
-def test_cache_holds_the_parameter_itself(device):
-    x, gamma, beta, _ = map(to_device, _arrays((3, 7), np.float64))
-    _, cache = layer_norm(x, gamma, beta)
-    assert cache.gamma is gamma
-
-
 def test_layer_norm_of_arrays_that_are_not_contiguous(device):
     x, _, _, dy = (array.T for array in _arrays((6, 35), np.float64))
     vectors = random_host_array(np.random.default_rng(1), 6, 2).T
@@ -107,11 +75,3 @@ def test_layer_norm_of_arrays_that_are_not_contiguous(device):
     assert_same(fused("layer_norm", x, *vectors), expected, np.float64)
     got = fused("layer_norm_backward", dy, expected[1])
     assert_same(got, plain(layer_norm_backward, dy, expected[1]), np.float64)
-
-
-def test_layer_norm_leaves_other_numbers_to_the_plain_formula(device):
-    x, gamma, beta, dy = map(to_device, _arrays((3, 7), np.float64))
-    _, cache = layer_norm(x, gamma, beta)
-    for dtype in (np.complex128, np.float32):
-        assert kernels.layer_norm(x.astype(dtype), gamma, beta, 1e-5) is NotImplemented
-        assert kernels.layer_norm_backward(dy.astype(dtype), *cache) is NotImplemented

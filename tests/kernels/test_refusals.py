@@ -127,32 +127,23 @@ class Refusal(NamedTuple):
 
 REFUSED = [
     Refusal(normalise, {"gamma": (5,)}, ValueError, "gamma must be of shape (8,), got (5,)"),
-    Refusal(normalise, {"beta": (ROWS, C)}, ValueError, "beta must be of shape (8,), got (6, 8)"),
     Refusal(normalise, {"x": (ROWS, 0)}, ValueError, "x must have at least one number in its last axis"),
     Refusal(normalise_backward, {"dy": (ROWS, 5)}, ValueError, "dy must be of shape (6, 8), got (6, 5)"),
-    Refusal(normalise_backward, {"dy": (2, C)}, ValueError, "dy must be of shape (6, 8), got (2, 8)"),
     Refusal(loss, {"targets": (2,)}, ValueError, "targets must be of shape (6,), got (2,)"),
     Refusal(loss, {"dtype": np.float32}, TypeError, "targets must be integer token ids, got an array of float32"),
-    Refusal(loss, {"smoothing": 7}, ValueError, "smoothing must be at least 0 and less than 1, got 7"),
     Refusal(loss, {"pad": 0.5}, TypeError, "pad must be a whole number, got 0.5"),
     Refusal(loss_backward, {"dloss": (0,)}, ValueError, "dloss must be of shape (), got (0,)"),
     Refusal(weights, {"allowed": (ROWS, 2)}, ValueError, "allowed must be broadcastable to the scores (6, 5)"),
     Refusal(weights, {"dtype": np.float32}, TypeError, "allowed must be boolean with True = may attend"),
-    Refusal(drop, {"rate": 1.5}, ValueError, "rate must be at least 0 and less than 1, got 1.5"),
     Refusal(drop, {"rng": 7}, TypeError, "rng must be a numpy.random.Generator or None, got int"),
-    Refusal(embed_backward, {"dy": (2, 2, C)}, ValueError, "dy must be of shape (2, 3, 8), got (2, 2, 8)"),
     Refusal(embed_backward, {"table": (V, 7)}, ValueError, "dy must be of shape (2, 3, 7), got (2, 3, 8)"),
     Refusal(embed_backward, {"table": (1, C)}, IndexError, "ids has the token id 1, but the vocabulary has"),
     Refusal(relative_backward, {"dy": (4, 3, 2)}, ValueError, "dy must be of shape (4, 2, 3), got (4, 3, 2)"),
     Refusal(add, {"rows": (2, C)}, ValueError, "rows must be of shape (6, 8), got (2, 8)"),
-    Refusal(add, {"rows": (ROWS, 5)}, ValueError, "rows must be of shape (6, 8), got (6, 5)"),
-    Refusal(add, {"where": (ROWS, 1)}, ValueError, "ids must be of shape (6,), got (6, 1)"),
     Refusal(add, {"sign": -1}, IndexError, "ids has the token id -1, but the vocabulary has the ids 0 to 4"),
     Refusal(add, {"dtype": bool}, TypeError, "ids must be integer token ids, got an array of bool"),
     Refusal(add, {"table": (V,)}, ValueError, "table must be of shape (V, C), got (5,)"),
     Refusal(adam, {"grad": (ROWS, 2)}, ValueError, "grad must be of shape (6, 8), got (6, 2)"),
-    Refusal(adam, {"m": (2, C)}, ValueError, "m must be of shape (6, 8), got (2, 8)"),
-    Refusal(adam, {"v": (1,)}, ValueError, "v must be of shape (6, 8), got (1,)"),
     Refusal(adam, {"scale": (0,)}, ValueError, "scale must be of shape (), got (0,)"),
     Refusal(adam_of_a_transposed_array, {}, ValueError, "data must be contiguous to be changed in place"),
     # these check nothing themselves: their kernels refuse two shapes, and the plain formula speaks for both backends
@@ -201,21 +192,12 @@ def test_wrong_arguments_are_refused_in_the_same_words_and_launch_nothing(refusa
     assert launched == []
 
 
-@pytest.mark.parametrize("call", RIGHT)
-def test_right_arguments_launch_a_kernel_on_cupy_alone(call, launched):
-    for backend in ("numpy", "strict"):
-        with use_backend(BACKENDS[backend]), np.errstate(all="ignore"):
-            call()
-    assert launched == []
-    with use_backend(BACKENDS["cupy"]), np.errstate(all="ignore"):  # nothing has filled the results
-        call()
-    assert len(launched) > 0
-
-
-def test_every_kernel_is_launched_by_the_right_arguments(launched):
-    with use_backend(BACKENDS["cupy"]), np.errstate(all="ignore"):
-        for call in RIGHT:
-            call()
+def test_right_arguments_launch_every_kernel_on_cupy_alone(launched):
+    for backend in BACKENDS:
+        assert launched == []
+        with use_backend(BACKENDS[backend]), np.errstate(all="ignore"):  # nothing has filled the results
+            for call in RIGHT:
+                call()
     assert set(launched) == set(kernels_in(launch.source()))
 
 

@@ -7,10 +7,10 @@ from minitransformer import kernels
 from minitransformer.backend import to_device, to_host, use_backend
 from minitransformer.functional import embedding_backward
 from minitransformer.functional.embedding import EmbeddingCache
-from minitransformer.functional.scatter import scatter_add
 from tests.helpers import random_host_array, relative_error
 from tests.kernels.comparing import DTYPES, TOLERANCE
 
+pytestmark = pytest.mark.exhaustive  # by default test_model.py runs every kernel once
 V, N = 11, 24
 IDS = {
     "some come twice": np.random.default_rng(0).integers(0, V, N),
@@ -54,27 +54,3 @@ def test_embedding_backward_goes_through_the_kernel_with_its_scale(device):
         embedding_backward(dy, EmbeddingCache(ids, 1.7), expected)
     embedding_backward(to_device(dy), EmbeddingCache(ids, 1.7), dE)
     assert relative_error(to_host(dE), expected) <= 1e-13
-
-
-def test_no_rows_change_nothing(device):
-    table = to_device(np.ones((3, 2)))
-    scatter_add(table, np.empty(0, np.int64), to_device(np.empty((0, 2))))
-    np.testing.assert_array_equal(to_host(table), 1.0)
-
-
-def test_the_sums_have_the_same_bits_in_every_run(device):
-    rng = np.random.default_rng(3)
-    ids, rows = rng.integers(0, 5, 200), to_device(random_host_array(rng, 200, 40, dtype=np.float32))
-    results = set()
-    for _ in range(3):
-        table = to_device(np.zeros((5, 40), np.float32))
-        kernels.scatter_add(table, ids, rows)
-        results.add(to_host(table).tobytes())
-    assert len(results) == 1
-
-
-def test_other_arrays_are_left_to_the_plain_formula(device):
-    ids, rows, table = np.array([0, 1, 1]), to_device(np.ones((3, 4))), to_device(np.zeros((5, 4)))
-    assert kernels.scatter_add(table.astype(np.float32), ids, rows) is NotImplemented
-    assert kernels.scatter_add(table, ids, rows.astype(np.complex128)) is NotImplemented
-    assert kernels.scatter_add(to_device(np.zeros((4, 5))).T, ids, rows) is NotImplemented

@@ -8,6 +8,7 @@ Only what NumPy has too is kept, as the same line must run on both. A parameter 
 import inspect
 import json
 import re
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -108,7 +109,9 @@ def _parameter(part):
 
 def as_text(api):
     """What stands in the file."""
-    return json.dumps(api, indent=1) + "\n"
+    lists = re.compile(r"(?<=\[\n).*?(?=\n \])", re.DOTALL)
+    wrap = textwrap.TextWrapper(118, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+    return lists.sub(lambda names: wrap.fill(" ".join(names[0].split())), json.dumps(api, indent=1)) + "\n"
 
 
 if __name__ == "__main__":

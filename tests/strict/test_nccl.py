@@ -41,7 +41,7 @@ def in_order(size, dtype):
     return total
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 4])
+@pytest.mark.parametrize("size", [1, 4])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_sum_is_that_of_all_ranks(size, dtype):
     found = same_in_all(added_up(size, dtype))
@@ -49,20 +49,16 @@ def test_the_sum_is_that_of_all_ranks(size, dtype):
     assert found.dtype == dtype
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 4])
+@pytest.mark.parametrize("size", [1, 4])
 @pytest.mark.parametrize("chunk", [3, 100])
 def test_the_sum_in_order_has_the_bits_of_a_loop_over_the_ranks(size, chunk, monkeypatch):
     monkeypatch.setattr(nccl, "CHUNK", chunk)
     found = same_in_all(added_up(size, in_order=True))
     assert found.tobytes() == in_order(size, np.float32).tobytes()
+    assert size == 1 or found.tobytes() != same_in_all(added_up(size)).tobytes(), "another order gives other bits"
 
 
-def test_the_free_order_may_give_other_bits():
-    """Else the test above would show nothing."""
-    assert same_in_all(added_up(4)).tobytes() != in_order(4, np.float32).tobytes()
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 4])
+@pytest.mark.parametrize("size", [1, 3])
 @pytest.mark.parametrize("length", [2, 100, 2 * clipping.BLOCK + 7])
 def test_every_rank_gets_the_shards_of_all(size, length):
     numbers = np.random.default_rng(1).standard_normal((size, length)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Mistakes that NumPy does not mind and a GPU does are seen in a real training step; test_strict*.py has all kinds."""
+"""Mistakes that NumPy does not mind and a GPU does are seen in a real training step; test_strict.py has all kinds."""
 
 import numpy as np
 import pytest

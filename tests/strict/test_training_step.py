@@ -10,7 +10,7 @@ from tests.strict.meter import measured
 from tests.strict.strict import strict
 from tests.strict.training import SmallTraining, batches, batches_of_pairs, train_steps
 
-STEPS = 5
+STEPS = 3
 VARIANTS = {
     "the paper": {},
     "pre-norm, three embeddings": {"norm": "pre", "tie_embeddings": False},
@@ -18,7 +18,10 @@ VARIANTS = {
 }
 
 
-@pytest.fixture(params=VARIANTS, scope="module")
+some_variants = ["the paper", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in list(VARIANTS)[1:])]
+
+
+@pytest.fixture(params=some_variants, scope="module")
 def runs(request):
     """{backend: (losses on the device, meters, weights on the host)} of the same training."""
     found = {}
@@ -74,7 +77,7 @@ def test_a_step_uploads_ids_and_their_order_alone(runs):
         assert len(meter.uploads) == expected, meter.uploads
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", some_variants)
 def test_steps_on_sentence_pairs_neither_wait_nor_differ_from_numpys(variant):
     """The batches have different numbers of pairs, lengths and padding."""
     shapes = {(batch.source.shape, batch.target_in.shape) for batch in batches_of_pairs(STEPS)}
