@@ -276,3 +276,9 @@ def test_what_a_draft_cannot_do_is_refused_before_anything_is_read():
     with pytest.raises(ValueError, match="cannot be cut back"):
         next(Speculation(draft).generate_tokens(state, np.array([[1, 2]]), 3, eos=None))
     assert state.remaining == draft.remaining == 8
+
+
+def test_the_rates_of_one_guess_and_one_pass_are_not_halved():
+    one = Speculation(TableState(0))
+    one.counts.update(judged=1, accepted=1, passes=1, tokens=2)
+    assert one.rates() == (1.0, 2.0)

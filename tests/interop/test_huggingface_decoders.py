@@ -111,3 +111,8 @@ def test_kinds_of_layers_follow_the_list_or_the_older_fields():
 def test_what_a_decoder_of_ours_cannot_represent_is_refused_by_name(kind, changes, message):
     with pytest.raises((ValueError, TypeError), match=message):
         config(kind, **changes)
+
+
+def test_a_head_of_qwen3_has_128_features_if_the_file_does_not_say_otherwise():
+    given = {name: value for name, value in SMALL.items() if name != "head_dim"}
+    assert config_from_huggingface({"model_type": "qwen3", **given}).d_k == 128

@@ -162,3 +162,15 @@ def test_a_subclass_of_linear_keeps_its_forward():
     own = model.blocks.layers[1].self_attention.sublayer.qkv = Doubled(12, 36, rng=np.random.default_rng(0))
     assert list(add_lora(model, ["qkv"], rank=2)) == ["blocks.layers.0.self_attention.sublayer.qkv"]
     assert model.blocks.layers[1].self_attention.sublayer.qkv is own
+
+
+def test_a_merged_adapter_of_the_least_or_the_largest_rank_is_removed_without_its_addition():
+    for rank in (1, 12):
+        model = GPT(gpt_config(29, **SIZES), seed=1, dtype=np.float64)
+        before = model.state_dict()
+        for each in add_lora(model, ["qkv"], rank=rank).values():
+            each.B.data[...] = 1.0
+            each.merge()
+        remove_lora(model, merge=False)
+        for name, array in model.state_dict().items():
+            np.testing.assert_allclose(array, before[name], rtol=0, atol=1e-12)
