@@ -24,9 +24,8 @@ def some_examples(test):
     return settings(deadline=None, derandomize=True, database=None)(test)
 
 
-def draw_subject(data, group, n, seed, dtype):
-    """The Problem of one row of a group, with its inputs on the device; nothing in it can be overwritten."""
-    subject = data.draw(st.sampled_from(select_subjects([group])), label="row")
+def build(subject, n, seed, dtype):
+    """The Problem of a row, with its inputs on the device; nothing in it can be overwritten."""
     problem = subject.build(n, np.random.default_rng(seed), dtype)
     for parameter in problem.parameters.values():
         protected(parameter.data)
@@ -64,38 +63,25 @@ def slope_along(problem, dy, directions, h=1e-30):
     return host((dy * y).sum()).imag / h
 
 
-@every_group
-@some_examples
-@given(n=sizes, seed=seeds, dtype=dtypes, data=st.data())
-def test_gradients_are_finite_and_have_the_shapes_and_dtypes_of_what_they_are_gradients_of(group, n, seed, dtype, data):
-    problem = draw_subject(data, group, n, seed, dtype)
+def check_finite_and_linear(problem, seed, dtype):
+    """Results of the right shapes and dtypes, and a backward pass that is linear in the upstream gradient.
+
+    To the last bit for the factors -2 and 0, which change no digit of any product that has all its digits.
+    """
     dy, y = draw_upstream(problem, seed, dtype)
-    got, expected = gradients(problem, dy), values(problem)
+    once, expected = gradients(problem, dy), values(problem)
     assert y.dtype == dtype
-    assert {name: gradient.shape for name, gradient in got.items()} == {name: x.shape for name, x in expected.items()}
-    assert {gradient.dtype for gradient in got.values()} == {np.dtype(dtype)}
-    assert all(np.isfinite(array).all() for array in (host(y), *got.values()))
-
-
-@every_group
-@some_examples
-@given(n=sizes, seed=seeds, dtype=dtypes, data=st.data())
-def test_backward_is_linear_in_the_upstream_gradient(group, n, seed, dtype, data):
-    """To the last bit for the factors 2, -1 and 0, which change no digit of any product that has all its digits."""
-    problem = draw_subject(data, group, n, seed, dtype)
-    dy, _ = draw_upstream(problem, seed, dtype)
-    once = gradients(problem, dy)
-    for factor in (2, -1, 0):
+    assert {name: gradient.shape for name, gradient in once.items()} == {name: x.shape for name, x in expected.items()}
+    assert {gradient.dtype for gradient in once.values()} == {np.dtype(dtype)}
+    assert all(np.isfinite(array).all() for array in (host(y), *once.values()))
+    for factor in (-2, 0):
         scaled = gradients(problem, protected(device(np.asarray(factor * host(dy), dtype))))
         for name, gradient in once.items():
             assert np.abs(scaled[name] - factor * gradient).max() <= np.finfo(dtype).tiny, name
 
 
-@every_group
-@some_examples
-@given(n=sizes, seed=seeds, data=st.data())
-def test_all_gradients_together_equal_a_complex_step_along_a_random_direction(group, n, seed, data):
-    problem = draw_subject(data, group, n, seed, np.float64)
+def check_slope(problem, seed):
+    """All gradients together equal a complex step along a random direction."""
     dy, _ = draw_upstream(problem, seed, np.float64)
     got = gradients(problem, dy)
     rng = np.random.default_rng([seed, 2])
@@ -104,3 +90,29 @@ def test_all_gradients_together_equal_a_complex_step_along_a_random_direction(gr
     along = sum((gradient * directions[name]).sum() for name, gradient in got.items())
     norm = np.sqrt(sum((gradient * gradient).sum() for gradient in got.values()))  # of the same size as such a slope
     assert abs(along - slope) <= 1e-10 * norm
+
+
+@pytest.mark.host_only
+@every_group
+@some_examples
+@given(n=sizes, seed=seeds, dtype=dtypes, data=st.data())
+def test_gradients_are_finite_have_the_right_shapes_and_dtypes_and_are_linear_in_dy(group, n, seed, dtype, data):
+    subject = data.draw(st.sampled_from(select_subjects([group])), label="row")
+    check_finite_and_linear(build(subject, n, seed, dtype), seed, dtype)
+
+
+@pytest.mark.host_only
+@every_group
+@some_examples
+@given(n=sizes, seed=seeds, data=st.data())
+def test_all_gradients_together_equal_a_complex_step_along_a_random_direction(group, n, seed, data):
+    subject = data.draw(st.sampled_from(select_subjects([group])), label="row")
+    check_slope(build(subject, n, seed, np.float64), seed)
+
+
+@pytest.mark.exhaustive
+@every_group
+def test_both_hold_for_the_last_row_of_each_group_on_every_backend(group):
+    subject = select_subjects([group])[-1]
+    check_finite_and_linear(build(subject, Sizes(), 1, np.float32), 1, np.float32)
+    check_slope(build(subject, Sizes(), 2, np.float64), 2)

@@ -82,13 +82,7 @@ COS, SIN = variables("cos", (2, 2)), variables("sin", (2, 2))
 Q, K = variables("q", (1, 4, 2, 1)), variables("k", (1, 2, 3, 1))
 
 CASES = (
-    Case(
-        "relu",
-        "for x above and below 0",
-        F.relu,
-        F.relu_backward,
-        {"x": Signed((2, 3))},
-    ),
+    Case("relu", "for x above and below 0", F.relu, F.relu_backward, {"x": Signed((2, 3))}),
     Case(
         "gelu",
         "where the derivative of normal_cdf is exp(-x^2 / 2) / sqrt(2 pi)",
@@ -104,20 +98,8 @@ CASES = (
         {"x": (2, 3)},
         answer=True,
     ),
-    Case(
-        "silu",
-        "for x above and below 0",
-        F.silu,
-        F.silu_backward,
-        {"x": Signed((2, 3))},
-    ),
-    Case(
-        "tanh",
-        "",
-        F.tanh,
-        F.tanh_backward,
-        {"x": (2, 3)},
-    ),
+    Case("silu", "for x above and below 0", F.silu, F.silu_backward, {"x": Signed((2, 3))}),
+    Case("tanh", "", F.tanh, F.tanh_backward, {"x": (2, 3)}),
     Case(
         "geglu",
         "where the derivative of normal_cdf is exp(-x^2 / 2) / sqrt(2 pi)",
@@ -133,27 +115,9 @@ CASES = (
         {"x": (2, 6)},
         answer=True,
     ),
-    Case(
-        "swiglu",
-        "for gates above and below 0",
-        F.swiglu,
-        F.swiglu_backward,
-        {"x": Signed((2, 6))},
-    ),
-    Case(
-        "glu",
-        "for gates above and below 0",
-        F.glu,
-        F.glu_backward,
-        {"x": Signed((2, 6))},
-    ),
-    Case(
-        "linear",
-        "",
-        F.linear,
-        F.linear_backward,
-        {"x": (2, 3, 2), "W": (2, 4), "b": (4,)},
-    ),
+    Case("swiglu", "for gates above and below 0", F.swiglu, F.swiglu_backward, {"x": Signed((2, 6))}),
+    Case("glu", "for gates above and below 0", F.glu, F.glu_backward, {"x": Signed((2, 6))}),
+    Case("linear", "", F.linear, F.linear_backward, {"x": (2, 3, 2), "W": (2, 4), "b": (4,)}),
     Case(
         "conv1d",
         "causal, with gaps",
@@ -209,13 +173,7 @@ CASES = (
         F.rms_norm_backward,
         {"x": (2, 3), "gamma": (3,)},
     ),
-    Case(
-        "softmax",
-        "",
-        F.softmax,
-        F.softmax_backward,
-        {"scores": (2, 3)},
-    ),
+    Case("softmax", "", F.softmax, F.softmax_backward, {"scores": (2, 3)}),
     Case(
         "softmax",
         "with a mask and an empty row",
@@ -312,13 +270,7 @@ CASES = (
         lambda dy, _: F.group_heads(dy, K),
         {"x": (1, 2, 4, 3)},
     ),
-    Case(
-        "repeat_heads",
-        "",
-        lambda x: (F.repeat_heads(x, Q), (2,)),
-        F.repeat_heads_backward,
-        {"x": (1, 2, 3, 1)},
-    ),
+    Case("repeat_heads", "", lambda x: (F.repeat_heads(x, Q), (2,)), F.repeat_heads_backward, {"x": (1, 2, 3, 1)}),
     Case(
         "toeplitz",
         "whose backward is diagonal_sums",

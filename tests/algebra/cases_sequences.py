@@ -126,13 +126,7 @@ CASES = (
         F.additive_attention_backward,
         {"q": (1, 2, 2), "k": (1, 3, 2), "v": (1, 3, 2), "w": (2,)},
     ),
-    Case(
-        "lstm",
-        "two steps",
-        recurrent(F.lstm),
-        recurrent_backward(F.lstm_backward),
-        LSTM,
-    ),
+    Case("lstm", "two steps", recurrent(F.lstm), recurrent_backward(F.lstm_backward), LSTM),
     Case(
         "lstm",
         "in the reverse order, with padding",
@@ -140,13 +134,7 @@ CASES = (
         recurrent_backward(F.lstm_backward),
         LSTM_BATCH,
     ),
-    Case(
-        "gru",
-        "two steps",
-        recurrent(F.gru),
-        recurrent_backward(F.gru_backward),
-        GRU,
-    ),
+    Case("gru", "two steps", recurrent(F.gru), recurrent_backward(F.gru_backward), GRU),
     Case(
         "gru",
         "in the reverse order, with padding",

@@ -15,7 +15,7 @@ from tests.precision.measure import DOUBLE, SINGLE, measure
 from tests.precision.page import REASONS, lines_of, read_page, reason_of
 
 BY_NAME = {case.name: case for case in CASES}
-SHORT = [case.name for case in CASES if not case.long]
+SOME = list({(case.function, case.units): case.name for case in CASES if not case.long}.values())
 WITHOUT_BACKWARD = {"alibi_bias", "erf", "normal_cdf", "normal_pdf", "rotary_tables", "sinusoidal_positions"}
 
 
@@ -54,7 +54,7 @@ def test_what_stands_out_has_a_reason_and_every_reason_is_needed():
     assert {reason_of(function) for function in out} == set(REASONS)
 
 
-@pytest.mark.parametrize("name", SHORT)
+@pytest.mark.parametrize("name", SOME)
 def test_errors_in_float32_are_those_of_the_page(name):
     case = BY_NAME[name]
     got, lines = measure(case, SINGLE, draws=0), written(case)
@@ -63,8 +63,13 @@ def test_errors_in_float32_are_those_of_the_page(name):
         assert_at_most(measured.error, lines[result], SINGLE)
 
 
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("name", BY_NAME)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.weekly if case.long else pytest.mark.exhaustive)
+        for name, case in BY_NAME.items()
+    ],
+)
 def test_all_errors_are_those_of_the_page(name):
     case = BY_NAME[name]
     lines = written(case)
