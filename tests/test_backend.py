@@ -15,7 +15,6 @@ import pytest
 import minitransformer.training  # noqa: F401 - which imports most modules that use `xp`
 from minitransformer.backend import BackendUnavailableError, backend_name, to_device, to_host, use_backend, xp
 from minitransformer.functional.scatter import scatter_add
-from minitransformer.system.generators import make_generator
 from tests.helpers import relative_error
 from tests.strict.strict import strict
 
@@ -82,13 +81,6 @@ def test_with_block_switches_only_inside(stand_in):
         with use_backend("numpy"):
             assert xp.zeros is np.zeros
         assert backend_name() == "cupy"
-    assert backend_name() == "numpy"
-
-
-def test_an_array_module_itself_can_be_the_backend():
-    with use_backend(strict):
-        assert backend_name() == "strict"
-        assert isinstance(xp.zeros(3), strict.ndarray)
     assert backend_name() == "numpy"
 
 
@@ -189,12 +181,6 @@ def test_names_are_kept_until_another_library_is_chosen_and_never_after(stand_in
     assert vars(xp) == {}
 
 
-def test_generator_gives_the_same_stream_for_the_same_seed_only():
-    first, again, other = (make_generator(seed).random(1000) for seed in ([7, 2], [7, 2], [7, 3]))
-    np.testing.assert_array_equal(first, again)
-    assert abs(np.corrcoef(first, other)[0, 1]) < 0.2
-
-
 def _scatter_add_one_by_one(table, ids, rows):
     table = [list(row) for row in table]
     for n, i in enumerate(ids):
@@ -221,9 +207,3 @@ def test_scatter_add_adds_every_row_of_a_repeated_id(module, dtype, id_dtype):
     assert relative_error(got, expected) < (1e-6 if dtype == np.float32 else 1e-14)
     untouched = [1, 3, 5]
     np.testing.assert_array_equal(got[untouched], table[untouched])
-
-
-def test_scatter_add_changes_a_view_in_place():
-    flat = np.zeros(8)
-    scatter_add(flat[2:].reshape(3, 2), np.array([1, 1]), np.array([[1.0, 2.0], [3.0, 5.0]]))
-    np.testing.assert_array_equal(flat, [0, 0, 0, 0, 4, 7, 0, 0])

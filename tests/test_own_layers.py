@@ -557,14 +557,6 @@ def test_a_stopped_run_is_resumed_with_the_same_bits(case, tmp_path):
     assert all(same(saved.model.state_dict()[name], array) for name, array in whole.state_dict().items())
 
 
-def test_a_run_that_could_not_be_restored_is_refused_before_its_first_step(tmp_path):
-    model = A_FEW[0].model()
-    before = model.state_dict()
-    with pytest.raises(ValueError, match="own_layers=True"):
-        train(model, Data(A_FEW[0]), settings=TrainingSettings(steps=3), checkpointer=Checkpointer(tmp_path, 1))
-    assert all(same(model.state_dict()[name], array) for name, array in before.items())
-
-
 @every_case
 def test_summary_has_a_row_for_the_layer_and_counts_every_parameter_once(case):
     model = case.model()

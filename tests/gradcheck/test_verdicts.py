@@ -53,14 +53,6 @@ def test_every_mistake_of_the_table_is_found_and_looked_into(name, kind):
 
 
 ABS = (np.abs, lambda dy, x: dy * np.sign(x))
-RELU = (lambda x: x * np.heaviside(x, 0.5), lambda dy, x: dy * (x > 0))
-
-
-@pytest.mark.parametrize("seed", a_seed_and_more(4))
-@pytest.mark.parametrize("shape", [SHAPE, (2, 3, 64)])
-@pytest.mark.parametrize("pair", [ABS, RELU], ids=["abs", "relu"])
-def test_a_right_layer_with_kinks_passes_for_every_seed(pair, shape, seed):
-    assert check_layer(Function(*pair), random_input(seed, shape)).passed
 
 
 @pytest.mark.usefixtures("unexplained")
@@ -111,13 +103,6 @@ def test_entries_at_a_kink_are_checked_nearby(forward):
     assert "no derivative at 8 of 24 entries, so checked at a point nearby" in str(right)
     wrong = Function(forward, lambda dy, x: dy * np.where(np.abs(x) < 0.1, 0.9, 1.0) * np.sign(x))
     assert check_layer(wrong, x).verdict == WRONG
-
-
-def test_a_gradient_of_nan_at_a_kink_is_wrong():
-    norm = Function(lambda x: np.sqrt((x * x).sum()), lambda dy, x: dy * x / np.sqrt((x * x).sum()))
-    with np.errstate(invalid="ignore"):
-        assert check_layer(norm, np.zeros(SHAPE)).verdict == WRONG
-    assert check_layer(norm, X).passed
 
 
 def table_of(size, scale):

@@ -19,7 +19,6 @@ from minitransformer.models import BERT, GPT, Transformer, bert_config, gpt_conf
 from minitransformer.models.transformer import TransformerConfig
 from minitransformer.training import save_checkpoint
 from tests.helpers import device, host, random_array, randomize, relative_error, same
-from tests.test_own_layers import DoubledAttention
 
 V, C, H = 11, 12, 3
 D = C // H
@@ -168,20 +167,12 @@ def test_what_was_cut_off_gets_no_gradient_and_the_rest_does(kind):
 
 
 @every_model
-def test_with_scale_one_nothing_changes_and_the_gradient_of_the_scale_is_the_loss_with_a_little_more(kind):
+def test_with_scale_one_nothing_changes_in_any_head(kind):
     model, ids, *_ = make(kind)
-    logits = model(*ids)
-    dlogits = random_array(np.random.default_rng(5), *logits.shape)
-    for change in heads(model)[::5]:
-        with intervene(model, change._replace(scale=1.0)) as (altered,):
-            found, cache = model.forward(*ids)
-            model.backward(dlogits, cache)
-        assert same(found, logits)
-        slope = 0.0
-        for h in (1e-6, -1e-6):
-            with intervene(model, change._replace(scale=1.0 + h)):
-                slope += float((model(*ids) * dlogits).sum()) / (2 * h)
-        assert float(altered.scale.grad) == pytest.approx(slope, rel=1e-5, abs=1e-5)
+    logits, found = model(*ids), heads(model)
+    assert len(set(found)) == len(found) == H * (6 if kind == "Transformer" else 2)
+    with intervene(model, *(change._replace(scale=1.0) for change in found)):
+        assert same(model(*ids), logits)
 
 
 @pytest.mark.parametrize("kind", ["Transformer", "GPT"])
@@ -264,14 +255,6 @@ def test_a_readers_own_attention_can_lose_a_head_or_be_replaced_as_a_whole():
     assert relative_error(found, logits) > 1e-3
 
 
-def test_a_subclass_has_heads_and_rows_like_the_librarys_own():
-    model, ids, attention, _ = make("GPT")
-    model.blocks.layers[1].self_attention.sublayer = randomize(DoubledAttention(C, H, dtype=np.float64), scale=0.4)
-    with intervene(model, heads(model)[-1], Rows(attention, np.full(5, 0.2))):
-        report = check_loss(model, *ids, ids[-1], name="doubled", method=COMPLEX_STEP, together=True, directions=2)
-        assert report.passed, str(report)
-
-
 class OwnKind(FullAttention):
     """A reader's kind of attention, with a cache that says nothing of weights."""
 
@@ -300,15 +283,6 @@ def test_a_copy_of_the_cache_of_an_altered_layer_is_one_of_the_whole_cache():
     assert isinstance(copied, AlteredCache)
     assert same(copied.own, own)
     assert copied.own is not own
-
-
-def test_every_head_of_every_attention_is_found_once_in_order():
-    model, *_ = make("Transformer")
-    stacks = [("encoder", "self"), ("decoder", "self"), ("decoder", "cross")]
-    names = [f"{stack}.layers.{i}.{kind}_attention.sublayer.output" for stack, kind in stacks for i in range(2)]
-    found = [(change.path, *change.piece) for change in heads(model)]
-    assert sorted(found) == sorted((name, h, H) for name in names for h in range(H))
-    assert [path for path, *_ in found[: 2 * H]] == [name for name in names[:2] for _ in range(H)]
 
 
 @pytest.mark.parametrize(

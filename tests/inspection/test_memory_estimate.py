@@ -105,17 +105,14 @@ def test_kept_activations_of_gpt_and_bert_are_those_in_their_caches(kind, positi
 
 CASES = {
     "many short sequences": (Transformer, config_of(dropout=0.1), 200, 10),
-    "two long sequences": (Transformer, config_of(max_len=200), 2, 200),
     "dropout of the attention": (Transformer, config_of(max_len=200, attention_dropout=0.1), 3, 200),
     "many tokens to choose from": (Transformer, config_of(vocab_size=5000), 20, 30),
     "logits in several blocks": (GPT, gpt_config(40_000, d_model=16, num_heads=2, d_ff=32, num_layers=1), 10, 40),
     "more weights than activations": (Transformer, config_of(d_model=128, d_ff=1024, vocab_size=3000), 4, 10),
     "a wide inner layer": (Transformer, config_of(d_ff=1500, dropout=0.1), 10, 30),
     "text": (GPT, gpt_config(90, d_model=64, num_heads=4, d_ff=256, num_layers=3, positions="rope"), 8, 128),
-    "long text": (GPT, gpt_config(90, d_model=32, num_heads=4, d_ff=128, num_layers=4, dropout=0.1), 2, 400),
     "gated text": (GPT, gpt_config(90, d_model=64, num_heads=4, d_ff=256, num_layers=2, activation="swiglu"), 16, 64),
     "an LSTM with attention": (Seq2Seq, Seq2SeqConfig(90, 64, 64, dropout=0.1), 20, 50),
-    "an LSTM without attention": (Seq2Seq, Seq2SeqConfig(90, 64, 64, attention="none"), 20, 50),
     "a GRU in both directions": (Seq2Seq, Seq2SeqConfig(90, 64, 64, cell="gru", bidirectional=True), 20, 30),
     "hidden text": (BERT, bert_config(90, d_model=64, num_heads=4, d_ff=256, num_layers=3, dropout=0.1), 8, 128),
 }
