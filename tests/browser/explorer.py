@@ -1,8 +1,12 @@
-"""The explorer's page for the tests: its folder, its views, and how a test opens a state of it."""
+"""The explorer's page for the tests: its folder and views, how a test opens a state, and what every state keeps."""
 
 import re
 
+import pytest
+
 from minitransformer.explorer import page_folder
+from tests.browser.chromium import NEEDS_AXE, axe_script
+from tests.browser.page import ABOUT_COLORS
 
 FOLDER = page_folder()
 VIEWS = re.findall(
@@ -10,6 +14,8 @@ VIEWS = re.findall(
 )
 CELL = "view=cell&cell=cross.ds[0,1,2]"
 UNFOLD = "document.querySelectorAll('details').forEach(details => { details.open = true })"
+FINISH = "document.getAnimations().forEach(animation => animation.finish());"
+needs_axe = pytest.mark.skipif(not axe_script(), reason=NEEDS_AXE)
 
 
 def open_explorer(page, state="", folder=FOLDER, **options):
@@ -17,13 +23,41 @@ def open_explorer(page, state="", folder=FOLDER, **options):
     drawn(page)
 
 
+def show(page, state):
+    """Go to another state of the page that is open, as a link does: faster than opening it, and nothing is loaded."""
+    page.go(f"index.html#{state}")
+    drawn(page)
+
+
 def drawn(page):
     """Wait until the page has computed and drawn its state; many steps of Adam and the witnesses take it a while."""
-    page.wait(
-        "const done = arguments[0];"
-        "const isDone = () => document.querySelector('main h1') && !document.querySelector('.witnesses output:empty');"
-        "(function look() { isDone() ? done() : setTimeout(look, 20); })()"
-    )
+    until(page, "document.querySelector('main h1') && !document.querySelector('.witnesses output:empty')")
+
+
+def until(page, condition):
+    """Wait until a condition of the page holds."""
+    page.wait(f"const [done] = arguments; (function look() {{ ({condition}) ? done() : setTimeout(look, 20) }})()")
+
+
+def read_by_everybody(page, widths=(320, 360, 768, 1440), least_stops=1):
+    """Each Tab stop has a name and a visible focus, the page fits each width and follows the colors, and axe agrees."""
+    stops = page.tab_stops()
+    assert len(stops) >= least_stops
+    assert [stop.element for stop in stops if not (stop.name and stop.visible)] == []
+    for width in widths:
+        page.resize(width)
+        page.settle()
+        page.script(UNFOLD)
+        page.settle()
+        assert page.overflow() == [], width
+    for dark in (False, True):
+        page.prefer(dark)
+        page.settle()
+        page.script(FINISH)
+        assert page.lightness() < 0.3 if dark else page.lightness() > 0.7
+        if axe_script():
+            assert (page.axe(ABOUT_COLORS) if dark else page.axe()) == [], dark
+    assert "undefined" not in page.text()
 
 
 def address(page):
@@ -41,3 +75,13 @@ def type_into(page, field, text):
     page.script("const f = document.querySelector(arguments[0]); f.focus(); f.select()", f"[data-focus={field}]")
     page.press("BACKSPACE", *text, "ENTER")
     page.settle()
+
+
+def number(page, value):
+    """A number as the page writes it."""
+    return page.script("return Show.number(arguments[0])", value)
+
+
+def count(page, selector):
+    """How many elements there are."""
+    return page.script("return document.querySelectorAll(arguments[0]).length", selector)

@@ -1,8 +1,12 @@
 """A page in the browser: how it is opened, what is asked of it, and what went wrong."""
 
 import base64
+import contextlib
+import functools
 import io
 import json
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urljoin
@@ -11,13 +15,12 @@ import matplotlib.image
 
 from tests.browser import scripts
 from tests.browser.chromium import axe_script
-from tests.browser.serving import served
 
-SCREENSHOTS = Path(__file__).parents[2] / "runs" / "browser"
 NOT_REQUESTS = ("data:", "blob:", "about:", "chrome:")  # addresses that nothing is fetched from
 ABOUT_COLORS = ["color-contrast", "link-in-text-block"]  # the rules of axe-core that depend on the color scheme
 BEGINNINGS = ("Network.requestWillBeSent", "Network.webSocketCreated")
 HEIGHT = 900
+PREFIX = "/a-project/"  # as on a host of many projects: an address that begins with "/" does not lead into the folder
 
 
 class TabStop(NamedTuple):
@@ -29,16 +32,6 @@ class TabStop(NamedTuple):
     visible: bool  # whether the focus can be seen
 
 
-class Figures(NamedTuple):
-    """What a page costs; times are milliseconds since the navigation began."""
-
-    transferred: int  # bytes, with the headers if there are any
-    requests: int
-    interactive: float  # the document is parsed
-    complete: float  # everything that the document names is loaded
-    mark: float | None  # when the page set the mark, if it did
-
-
 class Page:
     """One tab. `folder` may be a path; each `open` forgets what was stored, cached and set before."""
 
@@ -47,8 +40,7 @@ class Page:
         self.base = ""
         self._servers = servers  # an ExitStack, which ends them
         self._earlier_problems = []
-        self._events = []  # of the network, since `open`, as (method, event)
-        self._addresses = {}  # of the requests among them
+        self._addresses = {}  # of the requests since `open`
 
     def open(
         self, folder, path="index.html", *, over="file", width=768, height=HEIGHT, dark=False, reduced_motion=False
@@ -99,7 +91,7 @@ class Page:
         self.driver.get("about:blank")
         self.driver.get_log("performance")
         self.driver.get_log("browser")
-        self._events, self._addresses = [], {}
+        self._addresses = {}
         self._cdp("Network.clearBrowserCache")
 
     def settle(self):
@@ -162,7 +154,6 @@ class Page:
                 address = event["url"] if "url" in event else event["request"]["url"]
                 if not address.startswith((*NOT_REQUESTS, icon)):
                     self._addresses[event["requestId"]] = address
-        self._events += new
         return new
 
     def broken_images(self):
@@ -193,12 +184,10 @@ class Page:
         visible = self.script(scripts.AFTER_TABS)
         return [TabStop(*stop, seen) for stop, seen in zip(stops, visible, strict=True)]
 
-    def figures(self, mark=None):
-        """What it cost to load this page, or these pages since `open`."""
+    def requests(self):
+        """How many there were since `open`."""
         self._earlier_problems += self._new_problems()
-        ends = [event for method, event in self._events if method == "Network.loadingFinished"]
-        transferred = sum(end["encodedDataLength"] for end in ends if end["requestId"] in self._addresses)
-        return Figures(int(transferred), len(self._addresses), *self.script(scripts.TIMES, mark))
+        return len(self._addresses)
 
     def lightness(self):
         """The mean of all pixels in the window, from 0 for black to 1 for white."""
@@ -208,15 +197,36 @@ class Page:
         """A picture of the window, a PNG file in memory."""
         return io.BytesIO(base64.b64decode(self._cdp("Page.captureScreenshot")["data"]))
 
-    def screenshot(self, name):
-        """Save a picture of the whole page as runs/browser/NAME.png, and return its path."""
-        self.settle()
-        png = self._cdp("Page.captureScreenshot", captureBeyondViewport=True, clip=self.script(scripts.WHOLE_PAGE))
-        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-        path = SCREENSHOTS / f"{name}.png"
-        path.write_bytes(base64.b64decode(png["data"]))
-        return path
-
     def _cdp(self, command, **arguments):
         """A command of the Chrome DevTools Protocol."""
         return self.driver.execute_cdp_cmd(command, arguments)
+
+
+class _Handler(SimpleHTTPRequestHandler):
+    def do_GET(self):
+        if self.path == "/favicon.ico":  # as some browsers do when a page names no icon
+            self.send_response(204)
+            self.end_headers()
+        else:
+            super().do_GET()
+
+    def translate_path(self, path):
+        if not path.startswith(PREFIX):
+            return "/nothing/is/here"
+        return super().translate_path(path[len(PREFIX) - 1 :])
+
+    def log_message(self, *_):
+        """Say nothing: the browser's own log tells what was asked for."""
+
+
+@contextlib.contextmanager
+def served(folder):
+    """The address of `folder`, ending in "/"."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Handler, directory=str(folder))) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}{PREFIX}"
+        finally:
+            server.shutdown()
+            thread.join()

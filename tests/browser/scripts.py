@@ -90,14 +90,3 @@ still.remove();
 delete window.tabStops;
 return visible;
 """
-
-TIMES = """
-const [load] = performance.getEntriesByType("navigation");
-const [mark] = arguments[0] ? performance.getEntriesByName(arguments[0]) : [];
-return [load.domInteractive, load.loadEventStart, mark ? mark.startTime : null];
-"""
-
-WHOLE_PAGE = """
-const {scrollWidth, scrollHeight} = document.documentElement;
-return {x: 0, y: 0, width: scrollWidth, height: scrollHeight, scale: 1};
-"""

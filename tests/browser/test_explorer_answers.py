@@ -1,5 +1,7 @@
 """What the page calls right, what the model writes by itself, and what cannot be shown is said."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from minitransformer.example import load_example
 from minitransformer.explorer import model_data, write_page
 from minitransformer.explorer.writing import ids_writing, toy_writing
 from minitransformer.models import Transformer, TransformerConfig
-from tests.browser.explorer import FOLDER, address, open_explorer, type_into
+from tests.browser.explorer import FOLDER, address, count, open_explorer, show, type_into, until
 
 pytestmark = pytest.mark.exhaustive
 TASKS = (
@@ -19,6 +21,7 @@ QUESTIONS = {
     "addition": ["57+8", "0+0", "9999+1", "7+35", "12", "1+", "12+3+4", "12345+1"],
     "recall": ["a3k7c1k", "b1b", "a3k7c1z", "a3k7"],
 }
+UNDO = "[...document.querySelectorAll('.status button')].find((b) => b.textContent === Strings.status.undo)"
 
 
 def small_model(vocab_size):
@@ -26,13 +29,13 @@ def small_model(vocab_size):
     return Transformer(config, seed=3, dtype=np.float64)
 
 
-@pytest.mark.parametrize("task", task_names())
-def test_right_answers_are_those_of_the_task(page, task):
+def test_right_answers_are_those_of_the_task(page):
     page.open(FOLDER)
-    writing = toy_writing(task)
-    words = QUESTIONS.get(task, ["stop", "a", "zebra"])
-    found = page.script(TASKS, task, list(writing.tokens), [writing.encode(word) for word in words])
-    assert found == [writing.solve(word) for word in words]
+    for task in task_names():
+        writing = toy_writing(task)
+        words = QUESTIONS.get(task, ["stop", "a", "zebra"])
+        found = page.script(TASKS, task, list(writing.tokens), [writing.encode(word) for word in words])
+        assert found == [writing.solve(word) for word in words]
 
 
 def test_answer_of_an_addition_is_its_sum(page, tmp_path):
@@ -52,39 +55,41 @@ def test_answer_that_nobody_has_checked_is_not_called_right(page, tmp_path):
     assert page.script("return App.answer()") == {"ids": [int(i) for i in own if i > 2][:16], "origin": "model"}
     assert "not checked" in page.text(".inputs")
     assert "(not checked)" in page.text("[role=status]")
-    assert not page.script("return document.querySelectorAll('.verdict').length")
+    assert count(page, ".verdict") == 0
     assert "right answer" not in page.text("main")
 
 
-@pytest.mark.parametrize("weights", ["trained", "untrained"])
-@pytest.mark.parametrize("word", ["stop", "toot", "sso", "stopspot"])
-def test_status_says_what_the_model_writes_by_itself(page, word, weights):
-    open_explorer(page, f"word={word}&weights={weights}")
-    model = load_example().model
-    if weights == "untrained":
-        model = Transformer(model.config, seed=0, dtype=np.float64)
-    source = np.array([[{"o": 3, "p": 4, "s": 5, "t": 6}[letter] for letter in word]])
-    own = [int(i) for i in greedy_decode(model, source, 9)[0] if i > 2][:8]
-    assert page.script("return App.written()") == own
-    text = page.text("[role=status]")
-    assert f"By itself, the model writes: {' '.join('...opst'[i] for i in own) or 'nothing'}" in text
-    assert ("After the given tokens, it predicts" in text) == (own != source[0, ::-1].tolist())
+def test_status_says_what_the_model_writes_by_itself(page):
+    open_explorer(page)
+    for word, weights in itertools.product(("stop", "toot", "sso", "stopspot"), ("trained", "untrained")):
+        show(page, f"word={word}&weights={weights}")
+        model = load_example().model
+        if weights == "untrained":
+            model = Transformer(model.config, seed=0, dtype=np.float64)
+        source = np.array([[{"o": 3, "p": 4, "s": 5, "t": 6}[letter] for letter in word]])
+        own = [int(i) for i in greedy_decode(model, source, 9)[0] if i > 2][:8]
+        assert page.script("return App.written()") == own
+        text = page.text("[role=status]")
+        assert f"By itself, the model writes: {' '.join('...opst'[i] for i in own) or 'nothing'}" in text
+        assert ("After the given tokens, it predicts" in text) == (own != source[0, ::-1].tolist())
+
+
+COLORED = """
+const map = document.querySelector(`canvas[data-array='${arguments[0]}']`);
+const {data} = map.getContext("2d").getImageData(0, 0, map.width, map.height);
+let colored = 0;
+for (let i = 0; i < data.length; i += 4) colored += data[i + 3] > 0 && data[i] - data[i + 2] > 60;
+return [colored, App.machine.isRounding(arguments[0])];
+"""
 
 
 def test_gradient_that_is_rounding_is_not_painted(page):
     open_explorer(page, "view=cell&cell=cross.db_k[0]", width=1440)
-    pale = (
-        "const map = document.querySelector(`canvas[data-array='${arguments[0]}']`);"
-        "const {data} = map.getContext('2d').getImageData(0, 0, map.width, map.height);"
-        "let colored = 0;"
-        "for (let i = 0; i < data.length; i += 4) colored += data[i + 3] > 0 && data[i] - data[i + 2] > 60;"
-        "return colored"
-    )
-    assert page.script("return App.machine.isRounding('cross.db_k')")
-    assert page.script(pale, "cross.db_k") == 0
-    assert page.script(pale, "cross.db_q") > 100
+    assert page.script(COLORED, "cross.db_k") == [0, True]
+    colored, is_rounding = page.script(COLORED, "cross.db_q")
+    assert colored > 100
+    assert not is_rounding
     assert "in exact arithmetic, all of these are 0" in page.text("[data-row='cross.b_k']")
-    assert not page.script("return App.machine.isRounding('cross.db_q')")
 
 
 def test_word_of_a_link_that_cannot_be_shown_is_named(page):
@@ -98,37 +103,33 @@ def test_word_of_a_link_that_cannot_be_shown_is_named(page):
 
 def test_link_with_a_word_of_other_letters_brings_the_model_that_reads_it(page):
     open_explorer(page, "view=train&word=Hannah")
-    page.wait(
-        "const done = arguments[0];"
-        "(function look() { App.title() === 'hannah → hannah' ? done() : setTimeout(look, 20) })()"
-    )
+    until(page, "App.title() === 'hannah → hannah'")
     assert "The link asks" not in page.text("[role=status]")
     assert page.script("return App.state.model") == "letters"
 
 
-def test_changes_are_taken_back_one_by_one_and_back_returns_to_words(page):
-    open_explorer(page, "view=cell&cell=cross.s[0,1,2]", width=1440)
+def test_changes_are_taken_back_one_by_one_all_at_once_or_by_the_back_key(page):
+    start = "view=cell&cell=cross.s[0,1,2]"
+    open_explorer(page, start, width=1440)
+    loss = page.script("return App.machine.loss")
     type_into(page, "word", "tops")
     type_into(page, "set", "2.5")
     page.script("App.set({ steps: 2 })")
-    undo = "[...document.querySelectorAll('.status button')].find((b) => b.textContent === Strings.status.undo).click()"
-    page.script(undo)
+    page.script(f"{UNDO}.click()")
     assert "steps" not in address(page)
     assert "edits=" in address(page)
-    page.script(undo)
+    page.script(f"{UNDO}.click()")
     assert "edits=" not in address(page)
     assert "word=tops" in address(page)
-    page.script(undo)
-    assert address(page) == "view=cell&cell=cross.s[0,1,2]"
-    open_explorer(page, "view=cell&cell=cross.s[0,1,2]", width=1440)
+    page.driver.back()  # to the edit
+    page.script("App.set({smoothing: 0.1, padding: 2, weights: 'untrained', steps: 3})")
+    page.script(UNDO.replace("undo", "reset") + ".click()")
+    assert (address(page), page.script("return App.machine.loss")) == (start, loss)
     type_into(page, "word", "tops")
     page.driver.back()
     page.settle()
-    assert address(page) == "view=cell&cell=cross.s[0,1,2]"
+    assert address(page) == start
     assert page.script("return App.title()") == "stop → pots"
-
-
-UNDO = "[...document.querySelectorAll('.status button')].find((b) => b.textContent === Strings.status.undo)"
 
 
 def test_number_is_set_to_what_is_typed_after_training_too(page):

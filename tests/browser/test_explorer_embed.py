@@ -9,20 +9,20 @@ from docs.course_site.percent import LESSONS, TASK, read_cells
 from minitransformer import functional, training
 from minitransformer.example import load_example, numbers
 from minitransformer.example.numbers import _Trace, by_lesson_names
-from tests.browser import chromium
 from tests.browser.cases import EDITED_SCORES, MISTAKES, SCORES, edit
-from tests.browser.explorer import address, drawn, open_explorer, type_into
+from tests.browser.explorer import address, drawn, number, open_explorer, read_by_everybody, show, type_into
 
 pytestmark = pytest.mark.exhaustive
-needs_axe = pytest.mark.skipif(not chromium.axe_script(), reason=chromium.NEEDS_AXE)
 WITH_A_TASK = "00 01 02 03 04 05 06 07 08 10 12 13 14 15 16 20 21"
 USUAL = "embed=cross.ds[0,1,2]&turn=cross.s[0,1,3]"
-SIZES = [(280, 526), (360, 526), (686, 326), (1200, 326)]  # of the frames on the site
+SIZES = [(280, 526), (1200, 326)]  # of the frames on the site, the narrowest and the widest
 TOO_LONG = {"15": 620, "16": 320}  # a task, and the width below which what follows its long formula must be scrolled to
 POSITIONS = 'get["PE"][: len(ids)]'
+NORM_INPUT = 'get[f"{at}.x"] = x'
 COMPUTED = {  # an array that a task turns, and how the library adds SPOT to it; the others are weights
     "cross.s": (_Trace.attend, SCORES, EDITED_SCORES),
     "decoder.self.s": (_Trace.attend, SCORES, EDITED_SCORES),
+    "decoder.norm3.x": (_Trace.norm, NORM_INPUT, f"x = x + SPOT\n    {NORM_INPUT}"),
     "target.x": (_Trace.embed, POSITIONS, f"{POSITIONS} + SPOT"),
     "output.z": (_Trace.forward, 'get["E"].T', 'get["E"].T + SPOT'),
 }
@@ -71,17 +71,39 @@ def with_number(name, place, wanted):
         return numbers(load_example())
 
 
-def turn_to(page, number, *amounts):
-    """Open a task and type these amounts -> the array before, and after each, by page and library."""
-    found = re.findall(r"([\w.]+)\[([\d,]+)\]", TASKS[number])
-    (shown, _), (turned, place) = [(name, tuple(map(int, index.split(",")))) for name, index in found]
-    open_task(page, number)
+ANSWERS = {  # lesson: amounts to type, the chosen number before and after the last one, how many numbers that one moves
+    "00": ([6], 0.697, 0.390, 7),
+    "01": ([6.45], -0.0605, -0.0302, 7),  # half the gradient at half the doubt
+    "02": ([-0.1], 0, -0.0589, 21),
+    "04": ([-0.15], 0.297, 0.542, 1),
+    "05": ([8], -0.169, -0.0000176, 8),
+    "06": ([8], -0.169, -0.00159, 8),
+    "08": ([1.5], 1.418, 1.221, 4),
+    "10": ([1.53], 0.619, 0.678, 6),
+    "12": ([0.5], 5.559, -1.365, 35),
+    "14": ([3], 5.559, 5.559, 14),  # no earlier logit
+    "16": ([3], -3.505, -3.505, 6),  # no earlier key
+    "20": ([3, 5, 8, 12], 12.03, 12.72, 8),
+    "21": ([-9, -3, 0, 3, 6, 10], -0.277, 2.512, 3),
+}
+
+
+@pytest.mark.parametrize("lesson", ANSWERS)
+def test_answer_of_a_task_is_that_of_the_library_and_the_lesson(page, lesson):
+    amounts, first, last, moved = ANSWERS[lesson]
+    found = re.findall(r"([\w.]+)\[([\d,]+)\]", TASKS[lesson])
+    (shown, cell), (turned, place) = [(name, tuple(map(int, index.split(",")))) for name, index in found]
+    open_task(page, lesson)
     results = [numbers(load_example())[shown]]
     for amount in amounts:
         type_into(page, "exactly", str(amount))
         results.append(with_number(turned, place, amount)[shown])
         assert watched(page)["all"] == pytest.approx(list(results[-1].ravel()), abs=1e-12)
-    return results
+    assert (results[0][cell], results[-1][cell]) == pytest.approx((first, last), rel=2e-3, abs=5e-5)
+    assert (results[-1] != results[0]).sum() == moved
+    seen = [result[cell] for result in results[1:]]
+    assert seen == sorted(set(seen))
+    assert number(page, results[-1][cell]) in watched(page)["text"]
 
 
 def test_each_task_is_known_and_its_arrays_exist():
@@ -93,29 +115,6 @@ def test_each_task_is_known_and_its_arrays_exist():
 
 
 # --- the answer of each task, by the page and by the library ---
-
-
-def test_a_higher_logit_takes_probability_from_the_right_token(page):
-    before, after = turn_to(page, "00", 6)
-    assert (before[1, 3], after[1, 3]) == pytest.approx((0.697, 0.390), abs=5e-4)
-    assert "0.390" in watched(page)["text"]
-
-
-def test_gradient_is_half_where_the_doubt_is_half(page):
-    z, p = (numbers(load_example())[f"output.{name}"][1, 3] for name in "zp")
-    doubt = (1 - p) / 2
-    half = z + np.log((1 - doubt) / doubt) - np.log(p / (1 - p))
-    before, after = turn_to(page, "01", round(half, 6))
-    assert after[1, 3] == pytest.approx(before[1, 3] / 2, rel=1e-6)
-    assert half == pytest.approx(6.45, abs=5e-3)  # the slider has steps of 0.01
-
-
-def test_unit_whose_bias_rises_opens_its_gate(page):
-    assert numbers(load_example())["decoder.ffn.b_1"][0] == -0.18
-    before, after = turn_to(page, "02", -0.1)
-    assert before[1, 0] == 0
-    assert after[1, 0] == pytest.approx(-0.0589, abs=5e-5)
-    assert "−0.0589" in watched(page)["text"]
 
 
 def test_gradient_of_a_logit_is_at_most_its_share(page):
@@ -132,19 +131,6 @@ def test_gradient_of_a_logit_is_at_most_its_share(page):
     assert "−0.200" in watched(page)["text"]
 
 
-def test_the_way_in_makes_a_row_of_embeddings_longer(page):
-    before, after = turn_to(page, "04", -0.15)
-    assert numbers(load_example())["E"][3, 0] == -0.25
-    assert after[2, 0] - before[2, 0] == pytest.approx(0.1 * 6**0.5, abs=1e-12)
-    assert [tuple(cell) for cell in np.argwhere(after != before)] == [(2, 0)]
-
-
-@pytest.mark.parametrize("number", ["05", "06"])
-def test_a_sure_row_gets_nearly_no_gradient_right_or_wrong(page, number):
-    before, after = turn_to(page, number, 8)
-    assert abs(after[0, 1, 2] / before[0, 1, 2]) < 0.03
-
-
 def test_row_that_may_look_ahead_gives_less_weight_to_bos(page):
     open_task(page, "07")
     assert watched(page)["value"] == pytest.approx(0.701, abs=5e-4)
@@ -154,40 +140,6 @@ def test_row_that_may_look_ahead_gives_less_weight_to_bos(page):
     right = numbers(load_example(), allowed={"decoder.self": allowed})["decoder.self.p"]
     assert watched(page)["all"] == pytest.approx(list(right.ravel()), abs=1e-12)
     assert right[1, 1, 0] == pytest.approx(0.351, abs=5e-4)
-
-
-def test_a_column_of_the_keys_matrix_moves_one_feature_of_one_head(page):
-    open_task(page, "08")
-    type_into(page, "exactly", "1.5")
-    values = numbers(load_example())
-    W = values["cross.W_k"].copy()
-    W[0, 4] = 1.5
-    right = (values["M"] @ W + values["cross.b_k"]).reshape(4, 2, 3).swapaxes(0, 1)
-    assert watched(page)["all"] == pytest.approx(list(right.ravel()), abs=1e-12)
-    assert {tuple(cell) for cell in np.argwhere(right != values["cross.k"])} == {(1, i, 1) for i in range(4)}
-    assert "4 of the 24 numbers" in watched(page)["text"]
-
-
-def test_one_feature_moves_all_six_of_its_row(page):
-    open_task(page, "10")
-    type_into(page, "exactly", "1.53")
-    values = numbers(load_example())
-    x = values["decoder.norm3.x"].copy()
-    x[1, 0] = 1.53
-    right, _ = functional.layer_norm(x, np.ones(6), np.zeros(6))
-    assert watched(page)["all"] == pytest.approx(list(right.ravel()), abs=1e-12)
-    assert "6 of the 30 numbers" in watched(page)["text"]
-
-
-def test_one_entry_of_the_shared_matrix_moves_all_logits(page):
-    open_task(page, "12")
-    type_into(page, "exactly", "0.5")
-    example = load_example()
-    dict(example.model.named_parameters())["source_embedding.tokens.E"].data[3, 0] = 0.5
-    moved = numbers(example)["output.z"]
-    assert watched(page)["all"] == pytest.approx(list(moved.ravel()), abs=1e-12)
-    assert (moved != numbers(load_example())["output.z"]).all()
-    assert "35 of the 35 numbers" in watched(page)["text"]
 
 
 def test_the_shortest_of_the_steps_is_the_best(page):
@@ -207,13 +159,6 @@ def test_the_shortest_of_the_steps_is_the_best(page):
     assert (losses[0.001], losses[0.01]) == pytest.approx((0.070, 2.15), abs=0.005)
 
 
-def test_row_that_reads_another_token_moves_no_earlier_logit(page):
-    before, after = turn_to(page, "14", 3)
-    assert page.text(".turned") == "target x [t→s, 0]"
-    assert set(np.argwhere(after != before)[:, 0]) == {3, 4}
-    assert "14 of the 35 numbers" in watched(page)["text"]
-
-
 def test_lost_gradient_shows_where_the_letter_comes_twice_alone(page):
     open_task(page, "15")
     for word, agrees in (("toot", False), ("pop", True)):
@@ -228,35 +173,7 @@ def test_lost_gradient_shows_where_the_letter_comes_twice_alone(page):
         assert page.script("return document.querySelector('.computed .verdict').classList.contains('right')") == agrees
 
 
-def test_last_token_moves_no_earlier_key(page):
-    before, after = turn_to(page, "16", 3)
-    assert page.text(".turned") == "target x [s→eos, 0]"
-    assert set(np.argwhere(after != before)[:, 1]) == {4}
-    assert "6 of the 30 numbers" in watched(page)["text"]
-
-
-def test_score_of_the_first_letter_rises_with_what_self_attention_brings(page):
-    assert numbers(load_example())["decoder.self.p"][1, 4].argmax() == 2
-    scores = [array[0, 4, 0] for array in turn_to(page, "20", 3, 5, 8, 12)]
-    assert scores == sorted(set(scores))
-    assert (scores[0], scores[-1]) == pytest.approx((12.03, 12.72), abs=5e-3)
-
-
-def test_no_two_values_of_a_score_give_the_same_output(page):
-    outputs = [array[0, 1, 0] for array in turn_to(page, "21", -9, -3, 0, 3, 6, 10)[1:]]
-    assert outputs == sorted(set(outputs))
-
-
 # --- what it is like ---
-
-
-def test_nothing_stands_around_the_array(page):
-    open_explorer(page, USUAL)
-    seen = "return [...document.querySelectorAll(arguments[0])].filter((each) => each.getClientRects().length).length"
-    assert page.script(seen, "header, .inputs, .status, footer") == 0
-    assert page.script(seen, "canvas") == 1
-    open_explorer(page, "view=cell")
-    assert page.script(seen, "header, .inputs, .status, footer") == 4
 
 
 def test_slider_repaints_the_array_in_place(page):
@@ -276,28 +193,43 @@ def test_slider_repaints_the_array_in_place(page):
 
 def test_page_around_keeps_its_address_and_its_history(page):
     open_explorer(page, USUAL)
+    assert [count_shown(page, each) for each in ("header, .inputs, .status, footer", "canvas")] == [0, 1]
     before = page.script("return history.length")
+    type_into(page, "exactly", "much")
+    assert page.text(".turn [role=alert]") == page.script("return Strings.cell.invalid")
+    assert page.script("return App.state.edits") == ""
     type_into(page, "exactly", "8")
     page.click("canvas")
     assert (page.script("return history.length"), address(page)) == (before, USUAL)
     page.click(".turn button")
     assert page.script("return [App.state.edits, App.state.embed]") == ["", "cross.ds[0,1,2]"]
     assert page.script("return App.machine.value('cross.s', 7)") == pytest.approx(0.664, abs=5e-4)
-
-
-def test_nonsense_is_refused(page):
-    open_explorer(page, USUAL)
-    type_into(page, "exactly", "much")
-    assert page.text(".turn [role=alert]") == page.script("return Strings.cell.invalid")
-    assert page.script("return App.state.edits") == ""
-
-
-def test_arrow_keys_choose_another_number_of_the_array(page):
-    open_explorer(page, USUAL)
     page.script("document.querySelector('canvas').focus()")
     page.press("ARROW_RIGHT")
     assert page.text("h1") == "cross ds [head 0, p→o, p]"
     assert page.script("return document.activeElement.dataset.array") == "cross.ds"
+
+
+def count_shown(page, selector):
+    seen = "[...document.querySelectorAll(arguments[0])].filter((each) => each.getClientRects().length)"
+    return page.script(f"return {seen}.length", selector)
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_all_of_it_fits_into_its_frame(page, width, height):
+    open_explorer(page, USUAL, width=width, height=height)
+    for lesson, state in TASKS.items():
+        show(page, state)
+        assert page.overflow() == []
+        last = ".turn" if width < TOO_LONG.get(lesson, 0) else "html"
+        bottom = page.script("return document.querySelector(arguments[0]).getBoundingClientRect().bottom", last)
+        assert bottom <= height, (lesson, width)
+
+
+@pytest.mark.parametrize("lesson", ["06", "07", "13", "15"])
+def test_task_can_be_read_and_operated_by_everybody(page, lesson):
+    open_task(page, lesson, height=900)
+    read_by_everybody(page, least_stops=3)
 
 
 def test_link_leads_to_all_numbers_with_what_was_turned(page):
@@ -310,32 +242,6 @@ def test_link_leads_to_all_numbers_with_what_was_turned(page):
     drawn(page)
     assert page.script("return [App.state.view, App.state.cell, App.state.embed]") == ["cell", "cross.ds[0,1,2]", ""]
     assert page.script("return App.machine.value('cross.ds', 6)") == value
-
-
-@pytest.mark.parametrize(("width", "height"), SIZES)
-def test_all_of_it_fits_into_its_frame(page, width, height):
-    for number, state in TASKS.items():
-        open_explorer(page, state, width=width, height=height)
-        assert page.overflow() == []
-        last = ".turn" if width < TOO_LONG.get(number, 0) else "html"
-        bottom = page.script("return document.querySelector(arguments[0]).getBoundingClientRect().bottom", last)
-        assert bottom <= height, (number, width)
-
-
-@needs_axe
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("number", ["07", "13", "15"])
-def test_axe_finds_nothing_serious(page, number, dark):
-    open_task(page, number, dark=dark)
-    assert page.axe() == []
-    assert (page.lightness() < 0.3) == dark
-
-
-def test_tab_reaches_control_map_and_link(page):
-    open_explorer(page, USUAL)
-    stops = page.tab_stops()
-    assert [stop.role for stop in stops] == ["slider", "textbox", "button", "application", "link"]
-    assert all(stop.name and stop.visible for stop in stops)
 
 
 @pytest.mark.parametrize("state", ["embed=nothing.here[1]&turn=nor.here", "embed=cross.ds[9,9,9]&turn=cross.s"])

@@ -14,16 +14,13 @@ from minitransformer.explorer.writing import toy_writing
 from minitransformer.models import Transformer
 from minitransformer.vocabulary import BOS, EOS, PAD
 from tests.browser.cases import Case
-from tests.browser.explorer import FOLDER, UNFOLD, VIEWS, address, drawn, open_explorer, type_into
+from tests.browser.explorer import FOLDER, UNFOLD, VIEWS, address, drawn, open_explorer, show, type_into, until
 from tests.browser.numbers import differences
 from tests.explorer.reading import read_model, state_of
 
 pytestmark = pytest.mark.exhaustive
 START = "view=train"
-WAIT = """
-const done = arguments[0];
-(function look() { document.querySelector("#loading") ? setTimeout(look, 20) : done(); })();
-"""
+LOADED = "!document.querySelector('#loading')"
 GREEDY = """
 const greedy = (source) =>
   Engine.greedyDecode(MODEL.sizes, {eps: MODEL.norm_eps}, MODEL.weights.trained, MODEL.PE, source, MODEL.max_length);
@@ -40,7 +37,7 @@ def model():
 def type_word(page, word):
     """Type a word, and wait for the model that reads it."""
     type_into(page, "word", word)
-    page.wait(WAIT)
+    until(page, LOADED)
     page.settle()
 
 
@@ -53,67 +50,42 @@ def scripts_of(page):
 
 
 @pytest.mark.parametrize("over", ["file", "http"])
-def test_a_word_of_other_letters_loads_the_second_model_once(page, over):
+def test_a_word_of_other_letters_or_a_longer_one_loads_the_second_model_once(page, over):
     open_explorer(page, START, over=over)
     assert scripts_of(page) == 0
-    type_word(page, "anna")
-    assert address(page) == "view=train&word=anna&model=letters"
-    type_word(page, "explorer")
-    assert address(page) == "view=train&word=explorer&model=letters"
-    assert written(page) == "rerolpxe"
-    assert scripts_of(page) == 1
-
-
-def test_a_longer_word_of_known_letters_goes_to_the_second_model(page):
-    open_explorer(page, START)
     type_word(page, "tops")
     assert address(page) == "view=train&word=tops"
-    type_word(page, "topspot")
-    assert address(page) == "view=train&word=topspot&model=letters"
-    assert written(page) == "topspot"[::-1]
-
-
-def test_a_name_can_be_typed_in_the_first_view(page):
-    open_explorer(page)
-    type_word(page, "Grace")
-    assert "This model of 12,888 numbers reverses words" in page.text("h1")
-    assert page.script("return App.words(App.written())") == "ecarg"
-    page.click("[data-focus=first-model]")
-    page.settle()
-    assert "This model of 826 numbers" in page.text("h1")
+    for word in (" Anna ", "explorer", "topspot"):
+        type_word(page, word)
+        small = word.strip().lower()
+        assert address(page) == f"view=train&word={small}&model=letters"
+        assert written(page) == small[::-1]
+    assert scripts_of(page) == 1
 
 
 def test_what_is_done_while_it_loads_is_not_lost_and_loads_it_once(page):
     open_explorer(page, START)
     page.script("App.set({word: 'grace', model: 'letters'}); App.set({view: 'compare'})")
-    page.wait(WAIT)
+    until(page, LOADED)
     drawn(page)
     assert address(page) == "view=compare&word=grace&model=letters"
     assert scripts_of(page) == 1
     page.reload()
     page.script("App.set({view: 'train', word: '', model: ''})")  # back before it is there, or after
     page.settle()
-    page.wait(WAIT)
+    until(page, LOADED)
     assert page.script("return [MODEL.sizes.C, App.machine.sizes.C]") == [6, 6]
 
 
-def test_upper_case_is_lowered(page):
+def test_other_signs_and_long_words_get_a_sentence(page):
     open_explorer(page, START)
-    type_word(page, " Ada ")
-    assert "word=ada&" in address(page)
-    assert page.script("return document.querySelector('[data-focus=word]').value") == "ada"
-
-
-@pytest.mark.parametrize(
-    ("word", "sentence"),
-    [("José", "“é”"), ("r2d2", "“2”"), ("ann lee", "without spaces"), ("maximilian", "At most 8 letters")],
-)
-@pytest.mark.parametrize("state", [START, f"{START}&model=letters"])
-def test_other_signs_and_long_words_get_a_sentence(page, state, word, sentence):
-    open_explorer(page, state)
-    type_into(page, "word", word)
-    assert sentence in page.text("#problem-word")
-    assert address(page) == state
+    for state in (START, f"{START}&model=letters"):
+        show(page, state)
+        until(page, LOADED)
+        for word, sentence in (("José", "“é”"), ("ann lee", "without spaces"), ("maximilian", "At most 8 letters")):
+            type_into(page, "word", word)
+            assert sentence in page.text("#problem-word")
+            assert address(page) == state
 
 
 def test_address_of_a_word_opens_the_second_model(page):
@@ -139,38 +111,34 @@ def test_the_small_model_is_one_button_or_the_back_key_away(page):
     assert page.script("return [App.state.word, MODEL.sizes.C]") == ["stop", 24]
 
 
-FOUND = """
-const done = arguments[0], isThere = () => App.state.view !== "break" || Experiments.result("falls");
-(function look() { isThere() ? done() : setTimeout(look, 20); })();
-"""
+FOUND = "App.state.view !== 'break' || Experiments.result('falls')"
 
 
 def test_what_is_kept_of_one_model_is_not_shown_for_the_other(page):
     kept = "return [App.ids(), App.machine.loss, Experiments.right().loss, Experiments.result('falls')?.number ?? null]"
     for view in ("compare", "break"):
         open_explorer(page, f"view={view}&word=stop&mistake=no-scale&look=skip")
-        page.wait(FOUND)
+        until(page, FOUND)
         small = page.script(kept)
         page.script("App.set({model: 'letters'})")
-        page.wait(WAIT)
+        until(page, LOADED)
         drawn(page)
-        large = page.script(kept)
-        same = [a for a, b in zip(small, large, strict=True) if a == b]
+        same = [a for a, b in zip(small, page.script(kept), strict=True) if a == b]
         assert same == ([None] if view == "compare" else [])  # which has no tests of a mistake
 
 
-@pytest.mark.parametrize("view", ["home", "train"])
-def test_failure_to_load_is_said_and_the_small_model_stays(page, tmp_path, view):
+def test_failure_to_load_is_said_and_the_small_model_stays(page, tmp_path):
     folder = shutil.copytree(FOLDER, tmp_path / "page")
     (folder / "letters.js").unlink()
-    open_explorer(page, f"view={view}", folder=folder)
-    type_into(page, "word", "anna")
-    page.wait(WAIT.replace('"#loading"', '"script[src^=letters]"'))
-    assert "could not be loaded" in page.text("#loading")
-    assert "anna" not in address(page)
-    assert page.script("return MODEL.sizes.C") == 6
-    type_into(page, "word", "pot")
-    assert page.script("return document.querySelector('#loading')") is None
+    for view in ("home", "train"):
+        open_explorer(page, f"view={view}", folder=folder)
+        type_into(page, "word", "anna")
+        until(page, "!document.querySelector('script[src^=letters]')")
+        assert "could not be loaded" in page.text("#loading")
+        assert "anna" not in address(page)
+        assert page.script("return MODEL.sizes.C") == 6
+        type_into(page, "word", "pot")
+        assert page.script("return document.querySelector('#loading')") is None
     assert [problem for problem in page.problems() if "letters.js" not in problem] == []
 
 
@@ -185,16 +153,16 @@ def test_a_model_of_ones_own_stays_alone(page, tmp_path):
     assert scripts_of(page) == 0
 
 
-@pytest.mark.parametrize("width", [360, 1440])
-@pytest.mark.parametrize("view", VIEWS)
-def test_every_view_shows_the_second_model(page, view, width):
-    state = f"view={view}&model=letters&word=explorer&mistake=heads-reshaped&steps=2&cell=dE[3,1]&compare=E"
-    open_explorer(page, state, width=width)
-    page.script(UNFOLD)
-    page.settle()
-    assert page.script("return MODEL.sizes.C") == 24
-    assert page.overflow() == []
-    assert "undefined" not in page.text()
+def test_every_view_shows_the_second_model(page):
+    open_explorer(page, "model=letters")
+    for view, width in itertools.product(VIEWS, (360, 1440)):
+        page.resize(width)
+        show(page, f"view={view}&model=letters&word=explorer&mistake=heads-reshaped&steps=2&cell=dE[3,1]&compare=E")
+        page.script(UNFOLD)
+        page.settle()
+        assert page.script("return MODEL.sizes.C") == 24
+        assert page.overflow() == [], (view, width)
+        assert "undefined" not in page.text()
 
 
 def letters_case(model, word, padding=0, smoothing=0.0):
@@ -232,9 +200,9 @@ return drawn.slice(0, drawn.length - MODEL.sizes.V); // without the labels of ro
 """
 
 
-@pytest.mark.parametrize("width", [310, 440])
-def test_labels_of_many_columns_do_not_run_into_each_other(page, width):
+def test_labels_of_many_columns_do_not_run_into_each_other(page):
     open_explorer(page, f"{START}&model=letters")
-    labels = page.script(LABELS, width)
-    assert len(labels) > 12
-    assert all(right <= left for (_, right), (left, _) in itertools.pairwise(labels))
+    for width in (310, 440):
+        labels = page.script(LABELS, width)
+        assert len(labels) > 12
+        assert all(right <= left for (_, right), (left, _) in itertools.pairwise(labels))

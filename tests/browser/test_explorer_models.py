@@ -1,5 +1,7 @@
 """The explorer with a GPT with rotary positions, and with a Transformer with pre-norm and learned positions."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from minitransformer.explorer.writing import toy_writing
 from minitransformer.models import GPT, Transformer, TransformerConfig
 from minitransformer.vocabulary import EOS
 from tests.browser.cases import scrambled
-from tests.browser.explorer import VIEWS, open_explorer
+from tests.browser.explorer import VIEWS, open_explorer, show
 
 pytestmark = pytest.mark.exhaustive
 
@@ -38,23 +40,24 @@ def folders(tmp_path_factory):
     return found
 
 
-@pytest.mark.parametrize("width", [360, 1440])
-@pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("name", MODELS)
-def test_every_view_shows_it(page, folders, name, view, width):
-    open_explorer(page, f"view={view}&padding=1&{STATES.get(view, '')}", folder=folders[name], width=width)
-    page.settle()
-    assert page.problems() == []
-    assert page.overflow() == []
-    assert "undefined" not in page.text("main")
+def test_every_view_shows_it(page, folders, name):
+    open_explorer(page, folder=folders[name])
+    for view, width in itertools.product(VIEWS, (360, 1440)):
+        page.resize(width)
+        show(page, f"view={view}&padding=1&{STATES.get(view, '')}")
+        page.settle()
+        assert page.problems() == []
+        assert page.overflow() == [], (view, width)
+        assert "undefined" not in page.text("main")
 
 
-@pytest.mark.parametrize("padding", [0, 2])
 @pytest.mark.parametrize("name", MODELS)
-def test_it_writes_by_itself_what_the_library_writes(page, folders, name, padding):
+def test_it_writes_by_itself_what_the_library_writes(page, folders, name):
     model, writing = make_model(name), toy_writing("reverse")
-    for word in ("abca", "z", "hello"):
-        open_explorer(page, f"view=model&word={word}&padding={padding}", folder=folders[name])
+    open_explorer(page, folder=folders[name])
+    for word, padding in (("abca", 0), ("z", 2), ("hello", 2)):
+        show(page, f"view=model&word={word}&padding={padding}")
         source = [*writing.encode(word), EOS]
         ids = greedy_decode(model, np.array([source]), 16)[0].tolist()
         end = next((n for n, id in enumerate(ids) if id <= EOS), len(ids))

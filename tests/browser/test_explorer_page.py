@@ -5,15 +5,30 @@ import shutil
 
 import pytest
 
-from tests.browser import chromium
-from tests.browser.explorer import CELL, FOLDER, UNFOLD, VIEWS, address, chosen, open_explorer, type_into
-from tests.browser.page import ABOUT_COLORS
+from tests.browser.explorer import (
+    CELL,
+    FINISH,
+    FOLDER,
+    UNFOLD,
+    VIEWS,
+    address,
+    chosen,
+    needs_axe,
+    open_explorer,
+    read_by_everybody,
+    show,
+    type_into,
+)
 
 pytestmark = pytest.mark.exhaustive
-FINISH = ";document.getAnimations().forEach(animation => animation.finish())"
-needs_axe = pytest.mark.skipif(not chromium.axe_script(), reason=chromium.NEEDS_AXE)
 LONG_WORD = "word=stopstop&answer=potspots&padding=3&smoothing=0.1"
 EDITED = "edits=cross.s:6:0.5,cross.allowed:2:-1"
+WITH_SETTINGS = [view for view in VIEWS if view not in ("home", "tour")]
+
+# A gradient of 0, a cell under a mask, and one of each other sort
+CELLS = ["decoder.ffn.da[0,5]", "decoder.self.p[0,0,3]", "E[3,1]", "output.loss[1]", "cross.allowed[0,0]"]
+TRAINED = ["view=train&steps=10&weights=untrained", "view=compare&compare=E"]
+STATES = [*(f"view={view}" for view in VIEWS), f"{CELL}&{LONG_WORD}&{EDITED}", *TRAINED]
 
 
 def test_views_are_those_of_the_page(page):
@@ -28,76 +43,31 @@ def test_folder_is_smaller_than_a_megabyte():
     assert sum(file.stat().st_size for file in FOLDER.rglob("*")) < 1e6
 
 
-@pytest.mark.parametrize("over", ["file", "http"])
-@pytest.mark.parametrize("view", VIEWS)
-def test_view_opens_from_a_file_and_from_a_server(page, over, view):
-    open_explorer(page, f"view={view}", over=over)
+@pytest.mark.parametrize("state", STATES)
+def test_state_is_loaded_at_once_and_can_be_read_and_operated_by_everybody(page, state):
+    """From a server in the light, from a file in the dark: at every width, with the keyboard, and by axe's rules."""
+    open_explorer(page, state, over="http", width=1440)
     assert page.script("return performance.getEntriesByName('ready').length") == 1
-    assert page.script(
-        "return document.querySelector('header nav [aria-current]').innerText === Strings.views[App.state.view]"
-    )
-    assert page.text("main h1")
     asked_for = page.script("return document.querySelectorAll('script[src], link[rel=stylesheet]').length")
-    assert page.figures().requests == 1 + asked_for
-
-
-@pytest.mark.parametrize("view", VIEWS)
-def test_nothing_is_wider_than_the_window(page, view):
-    trained = f"view={view}&steps=10&weights=untrained&compare=E"
-    for state in (f"view={view}", f"view={view}&cell=dE[3,1]&{LONG_WORD}&{EDITED}", trained):
-        open_explorer(page, state, width=320)
-        for width in (320, 360, 768, 1440):
-            page.resize(width)
-            page.settle()
-            page.script(UNFOLD)
-            page.settle()
-            assert page.overflow() == [], width
-
-
-@pytest.mark.parametrize("view", VIEWS)
-def test_page_follows_the_color_scheme(page, view):
-    open_explorer(page, f"view={view}", dark=True)
-    assert page.lightness() < 0.3
-    page.prefer(dark=False)
-    page.settle()
-    assert page.lightness() > 0.7
-
-
-# A cell, one with a gradient of 0, one under a mask, and one of each other sort
-CELLS = [
-    "cross.ds[0,1,2]",
-    "decoder.ffn.da[0,5]",
-    "decoder.self.p[0,0,3]",
-    "E[3,1]",
-    "output.loss[1]",
-    "cross.allowed[0,0]",
-]
-STATES = [
-    *(f"view={view}" for view in VIEWS),
-    *(f"view=cell&cell={cell}" for cell in CELLS),
-    f"{CELL}&{LONG_WORD}&{EDITED}",
-    "embed=cross.ds[0,1,2]&turn=cross.s[0,1,3]",
-]
-TRAINED = ["view=train&steps=10&weights=untrained", "view=compare&compare=E"]
+    assert page.requests() == 1 + asked_for
+    current = "return document.querySelector('header nav [aria-current]').innerText === Strings.views[App.state.view]"
+    assert page.script(current)
+    read_by_everybody(page, least_stops=10)
 
 
 @needs_axe
-@pytest.mark.parametrize("state", [*STATES, *TRAINED])
-def test_axe_finds_nothing_serious_in_light_and_in_dark(page, state):
-    open_explorer(page, state, width=1440)
-    for dark in (False, True):
-        page.prefer(dark)
+def test_axe_finds_nothing_serious_in_any_sort_of_cell(page):
+    open_explorer(page, CELL, width=1440)
+    for cell in CELLS:
+        show(page, f"view=cell&cell={cell}")
+        page.script(UNFOLD)
         page.settle()
-        page.script(UNFOLD + FINISH)
-        page.settle()
-        assert (page.axe(ABOUT_COLORS) if dark else page.axe()) == [], dark
+        assert page.axe() == [], cell
 
 
 @needs_axe
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_axe_finds_nothing_serious_with_a_mistake_and_a_refused_word(page, dark):
-    mistake = "residual-forgotten"
-    open_explorer(page, f"{CELL}&mistake={mistake}", dark=dark, width=360)
+def test_axe_finds_nothing_serious_with_a_mistake_and_a_refused_word(page):
+    open_explorer(page, f"{CELL}&mistake=residual-forgotten", dark=True, width=360)
     type_into(page, "word", "xyz")
     assert page.axe() == []
 
@@ -131,12 +101,12 @@ return drawn;
 """
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1440])
+@pytest.mark.parametrize(("width", "dark"), [(360, True), (1440, False)])
 def test_numbers_on_heat_maps_can_be_read(page, width, dark):
+    open_explorer(page, "view=cell", dark=dark, width=width)
     counted = 0
     for place in ("cross.s", "decoder.norm1.x", "output.z", "E", "encoder.ffn.W_1"):
-        open_explorer(page, f"view=cell&cell={place}", dark=dark, width=width)
+        show(page, f"view=cell&cell={place}")
         drawn = page.script(SPY)
         counted += len(drawn)
         assert [number for number in drawn if number[1] < 4.49] == []
@@ -147,19 +117,11 @@ def test_numbers_on_heat_maps_can_be_read(page, width, dark):
 # --- the keyboard ---
 
 
-@pytest.mark.parametrize("state", [*(f"view={view}" for view in VIEWS), CELL, *TRAINED])
-def test_tab_reaches_elements_with_a_name_and_a_visible_focus(page, state):
-    open_explorer(page, state, width=1440)
-    stops = page.tab_stops()
-    assert len(stops) > 10
-    assert [stop.element for stop in stops if not stop.name.strip()] == []
-    assert [stop.element for stop in stops if not stop.visible] == []
-    assert stops[0].name == page.script("return Strings.skip")
-
-
-def test_skip_link_leads_to_the_content(page):
+def test_skip_link_is_first_and_leads_to_the_content(page):
     open_explorer(page, "view=cell")
-    page.press("TAB", "ENTER")
+    page.press("TAB")
+    assert page.script("return document.activeElement.innerText === Strings.skip")
+    page.press("ENTER")
     assert page.script("return document.activeElement.id") == "content"
 
 
@@ -219,14 +181,15 @@ def test_enter_leads_from_a_map_to_the_panel_and_escape_back(page):
     assert chosen(page) == "cross.q"
 
 
-@pytest.mark.parametrize("place", ["source", "cross", "E"])
-def test_narrow_page_shows_the_place_that_is_chosen_in_the_list_of_all(page, place):
-    open_explorer(page, f"view=cell&cell={place if place == 'E' else place + '.x'}", width=390)
-    left, right = page.script(
-        "const {left, right} = document.querySelector('.places [aria-current]').getBoundingClientRect();"
-        "return [left, right]"
-    )
-    assert 0 <= left < right <= 390
+def test_narrow_page_shows_the_place_that_is_chosen_in_the_list_of_all(page):
+    open_explorer(page, "view=cell", width=390)
+    for cell in ("source.x", "cross.x", "E"):
+        show(page, f"view=cell&cell={cell}")
+        left, right = page.script(
+            "const {left, right} = document.querySelector('.places [aria-current]').getBoundingClientRect();"
+            "return [left, right]"
+        )
+        assert 0 <= left < right <= 390
 
 
 def test_chosen_number_is_not_hidden_by_the_panel_of_a_narrow_page(page):
@@ -243,48 +206,40 @@ def test_chosen_number_is_not_hidden_by_the_panel_of_a_narrow_page(page):
         assert not covered
 
 
-@pytest.mark.parametrize(
-    ("field", "keys", "change"),
-    [
+@pytest.mark.parametrize("view", WITH_SETTINGS)
+def test_focus_stays_when_a_setting_changes(page, view):
+    open_explorer(page, f"view={view}&weights=trained", width=1440)
+    for field, keys, change in (
         ("word", ["END", "s", "ENTER"], "word=stops"),
-        ("answer", ["END", "s", "ENTER"], "answer=potss"),
+        ("answer", ["END", "t", "ENTER"], "answer=spotst"),
         ("weights", ["ARROW_DOWN"], "weights=untrained"),
         ("show", ["ARROW_DOWN"], "show=values"),
-    ],
-)
-@pytest.mark.parametrize("view", [view for view in VIEWS if view not in ("home", "tour")])  # which have no settings
-def test_focus_stays_when_a_setting_changes(page, view, field, keys, change):
-    open_explorer(page, f"view={view}&weights=trained", width=1440)
-    page.script("document.querySelector(arguments[0]).focus()", f"[data-focus={field}]")
-    page.press(*keys)
-    page.settle()
-    assert change in address(page)
-    assert page.script("return document.activeElement.dataset.focus") == field
+    ):
+        page.script("document.querySelector(arguments[0]).focus()", f"[data-focus={field}]")
+        page.press(*keys)
+        page.settle()
+        assert change in address(page)
+        assert page.script("return document.activeElement.dataset.focus") == field
 
 
-def test_tab_after_typing_goes_on_to_the_next_field(page):
+def test_tab_or_a_click_after_typing_is_not_lost(page):
     open_explorer(page, "view=model")
     page.script("document.querySelector('[data-focus=word]').focus()")
     page.press("END", "s", "TAB")
     page.settle()
     assert "word=stops" in address(page)
     assert page.script("return document.activeElement.dataset.focus") == "answer"
-
-
-def test_click_after_typing_is_not_lost(page):
-    open_explorer(page)
     page.script("document.querySelector('[data-focus=word]').focus()")
-    page.press("END", "s")
+    page.press("END", "t")
     page.click(f"header nav a:nth-child({VIEWS.index('cell') + 1})")
     page.settle()
-    assert address(page) == "view=cell&word=stops&model=letters"
+    assert address(page).startswith("view=cell&word=stopst")
 
 
 @pytest.mark.parametrize(
     ("state", "selector"),
     [
         ("view=model", "a.box"),
-        ("view=cell", ".places a"),
         ("view=cell&" + EDITED, ".status button:not([disabled])"),
         (CELL, ".inspector .close"),
         (CELL, ".inspector button.number"),
@@ -314,19 +269,11 @@ def test_change_of_the_loss_is_said_by_a_line_that_stays(page):
 
 ROUND_TRIPS = [
     "",
-    "view=cell",
-    CELL,
-    f"{CELL}&word=tops",
-    "view=cell&cell=E[3,1]&word=tops&answer=ops",
-    "view=model&padding=2&smoothing=0.1",
-    "view=cell&cell=output.p_star[0,2]&smoothing=0.1",
-    "view=cell&cell=decoder.ffn.dW_1[2,3]&weights=untrained&steps=3",
-    f"view=cell&cell=cross.p[0,1,2]&{EDITED}",
-    f"{CELL}&show=values",
-    f"{CELL}&mistake=softmax-entry-by-entry",
-    f"view=cell&cell=dE[3,1]&{LONG_WORD}&show=gradients&weights=untrained",
-    "view=model&mistake=no-scale&steps=5",
-    *(f"view={view}&word=pots&steps=2" for view in VIEWS),
+    f"{CELL}&word=tops&{EDITED}",
+    "view=cell&cell=output.p_star[0,2]&smoothing=0.1&padding=2",
+    f"view=cell&cell=dE[3,1]&{LONG_WORD}&show=gradients&weights=untrained&steps=3",
+    f"{CELL}&mistake=softmax-entry-by-entry&show=values",
+    *(f"view={view}&word=pots&steps=2" for view in VIEWS if view != "cell"),
 ]
 FILLED_IN = """
 const done = arguments[0];
@@ -338,7 +285,7 @@ const waits = (element) => element.innerText === Strings.break.running;
 })();
 """
 SHOWN = (
-    f"{FINISH};"
+    FINISH
     + """
 return [document.title, document.body.innerText,
   [...document.querySelectorAll("input, select")].map(field => [field.value, field.checked]),
@@ -360,18 +307,8 @@ def test_address_says_what_is_shown(page, state):
     page.reload()
     assert shown_on(page) == shown
     written = page.script("return App.link()")
-    page.go("index.html#view=cell&cell=E[0,0]&word=sos&padding=1&weights=untrained&edits=PE:0:1&steps=1")
+    show(page, "view=cell&cell=E[0,0]&word=sos&padding=1&weights=untrained&edits=PE:0:1&steps=1")
     page.go(f"index.html{written}")
-    assert shown_on(page) == shown
-
-
-def test_what_is_done_by_hand_stands_in_the_address(page):
-    open_explorer(page, "view=cell&cell=cross.s[0,1,2]", width=1440)
-    type_into(page, "set", "2.5")
-    shown = shown_on(page)
-    assert shown[-1]["edits"].startswith("cross.s:6:0.65")
-    open_explorer(page, address(page), width=1440)
-    page.settle()
     assert shown_on(page) == shown
 
 
@@ -393,22 +330,6 @@ def test_back_and_forward_return_to_the_views(page):
     assert shown_on(page) == visited[1][1]
 
 
-def test_link_to_a_cell_draws_the_page_once_and_back_returns(page):
-    open_explorer(page, "view=model", width=1440)
-    page.script(
-        "window.drawn = 0;"
-        "const count = ({addedNodes}) => { drawn += [...addedNodes].some(({id}) => id === 'content') };"
-        "new MutationObserver(list => list.forEach(count)).observe(document.getElementById('app'), {childList: true})"
-    )
-    page.click("a.box[data-place=cross]")
-    page.settle()
-    assert address(page) == "view=cell&cell=cross.p"
-    assert page.script("return drawn") == 1
-    page.driver.back()
-    page.settle()
-    assert page.script("return App.state.view") == "model"
-
-
 NONSENSE = [
     "view=xyz", "view=toString", "view=__proto__", "weights=toString", "weights=none", "mistake=none",
     "mistake=toString", "show=none", "view=cell&cell=nothing", "view=cell&cell=nothing[0]",
@@ -426,21 +347,20 @@ NONSENSE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("state", NONSENSE)
-def test_nonsense_in_the_address_shows_the_page(page, state):
-    open_explorer(page, state)
-    assert page.text("main h1")
-    assert "Loss " in page.text("[role=status]")
-    assert page.script("return App.state.view") in VIEWS
-    assert page.script("return App.state.steps") <= 1000
-    assert "undefined" not in page.text()
-
-
-@pytest.mark.parametrize("view", VIEWS)
-def test_nonsense_that_fits_the_format_shows_every_view(page, view):
-    open_explorer(page, f"view={view}&cell=cross.s[9,9,9]&edits=nothing:0:1,cross.s:99999:1&steps=2&word=x&padding=9")
-    assert page.text("main h1")
-    assert "by hand" not in page.text("[role=status]")
+def test_nonsense_in_the_address_shows_the_page(page):
+    for opened in (NONSENSE[0], NONSENSE[-1]):
+        open_explorer(page, opened)
+    for state in NONSENSE:
+        show(page, state)
+        assert page.text("main h1"), state
+        assert "Loss " in page.text("[role=status]"), state
+        assert page.script("return App.state.view") in VIEWS, state
+        assert page.script("return App.state.steps") <= 1000, state
+        assert "undefined" not in page.text(), state
+    for view in VIEWS:
+        show(page, f"view={view}&cell=cross.s[9,9,9]&edits=nothing:0:1,cross.s:99999:1&steps=2&word=x&padding=9")
+        assert page.text("main h1")
+        assert "by hand" not in page.text("[role=status]")
 
 
 # --- texts, motion, paper ---
@@ -485,22 +405,17 @@ return [...new Set(found)];
 """
 
 
-@pytest.fixture
-def marked_folder(tmp_path):
-    """The page with other texts."""
+def test_every_text_can_be_translated(page, tmp_path):
     folder = shutil.copytree(FOLDER, tmp_path / "page")
     with (folder / "strings.js").open("a", encoding="utf-8") as file:
         file.write(MARKED)
-    return folder
-
-
-@pytest.mark.parametrize("state", [*STATES, f"{CELL}&mistake=no-scale&steps=2&weights=untrained"])
-def test_every_text_can_be_translated(page, marked_folder, state):
-    open_explorer(page, state, folder=marked_folder, width=1440)
-    page.script(UNFOLD)
-    page.settle()
-    assert "\u27e6" in page.text()
-    assert page.script(UNMARKED) == []
+    open_explorer(page, folder=folder, width=1440)
+    for state in (*STATES, *(f"view=cell&cell={cell}" for cell in CELLS), f"{CELL}&mistake=no-scale&steps=2"):
+        show(page, state)
+        page.script(UNFOLD)
+        page.settle()
+        assert "\u27e6" in page.text(), state
+        assert page.script(UNMARKED) == [], state
 
 
 MOVING = """
@@ -511,11 +426,12 @@ return [...document.querySelectorAll("*")].filter(moving).map(({outerHTML}) => o
 """
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_nothing_moves_if_motion_is_not_wanted(page, view):
-    open_explorer(page, f"view={view}&cell=cross.ds[0,1,2]&steps=2", reduced_motion=True)
-    assert page.script(MOVING) == []
-    assert page.script("return document.getAnimations().length") == 0
+def test_nothing_moves_if_motion_is_not_wanted(page):
+    open_explorer(page, reduced_motion=True)
+    for view in VIEWS:
+        show(page, f"view={view}&cell=cross.ds[0,1,2]&steps=2")
+        assert page.script(MOVING) == []
+        assert page.script("return document.getAnimations().length") == 0
 
 
 # the maps, and the panel of a number, that are not shown, cut, or covered by another

@@ -1,7 +1,7 @@
 """The tour of the explorer shows the library's numbers, asks what they answer, and leads on whatever one guesses."""
 
 import dataclasses
-import json
+import itertools
 import shutil
 from pathlib import Path
 
@@ -14,8 +14,7 @@ from minitransformer.explorer.export import model_data, write_data
 from minitransformer.explorer.writing import example_writing
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.models import Transformer
-from tests.browser import chromium
-from tests.browser.explorer import FOLDER, address, open_explorer
+from tests.browser.explorer import FOLDER, address, count, needs_axe, number, open_explorer, show, until
 from tests.browser.page import ABOUT_COLORS
 
 pytestmark = pytest.mark.exhaustive
@@ -29,8 +28,8 @@ PLACE = "return document.querySelector('[data-focus=next]').getBoundingClientRec
 STATES = ["", "word=o", "word=toot&weights=untrained", "word=po&smoothing=0.1&padding=2", "mistake=gamma-outside-sums"]
 
 
-def open_station(page, number, state="", **options):
-    open_explorer(page, f"view=tour&station={number}&{state}", width=1440, **options)
+def open_station(page, station, state="", **options):
+    open_explorer(page, f"view=tour&station={station}&{state}", **{"width": 1440, **options})
 
 
 def untrained():
@@ -39,29 +38,33 @@ def untrained():
 
 
 def show_me(page):
-    page.click(".ask .quiet")
+    page.script("document.querySelector('.ask .quiet').click()")
+
+
+def go_to(page, station):
+    page.script("App.set({station: arguments[0]})", station)
 
 
 # --- the numbers ---
 
 
-@pytest.mark.parametrize("word", ["stop", "toot", "po"])
-def test_number_of_each_station_is_the_librarys(page, word):
-    example = load_example(word)
-    expected = numbers(example)
-    losses = -np.log(expected["output.p"][range(len(word) + 1), example.target_out[0]])
-    open_explorer(page, f"view=tour&word={word}", width=1440)
-    names = []
-    for number in range(2, 10):
-        page.script("App.set({station: arguments[0]})", number)
-        show_me(page)
-        link, shown = page.script(SHOWN)
-        name, _, index = link.split("cell=")[1].split("&")[0].rstrip("]").partition("[")
-        value = float({"output.loss": losses, **expected}[name][tuple(map(int, index.split(",")))])
-        assert shown == page.script("return Show.number(arguments[0])", value)
-        names.append(name)
+def test_number_of_each_station_is_the_librarys(page):
     norms = ["decoder.norm3.dx", "decoder.norm2.dy"]
-    assert names == ["output.loss", "output.dz", *norms, "cross.dp", "cross.ds", "cross.dq", "cross.dW_q"]
+    open_station(page, 1)
+    for word in ("stop", "toot", "po"):
+        expected, names = numbers(load_example(word)), []
+        right = load_example(word).target_out[0]
+        losses = -np.log(expected["output.p"][range(len(right)), right])
+        show(page, f"view=tour&word={word}")
+        for station in range(2, 10):
+            go_to(page, station)
+            show_me(page)
+            link, shown = page.script(SHOWN)
+            name, _, index = link.split("cell=")[1].split("&")[0].rstrip("]").partition("[")
+            value = float({"output.loss": losses, **expected}[name][tuple(map(int, index.split(",")))])
+            assert shown == number(page, value)
+            names.append(name)
+        assert names == ["output.loss", "output.dz", *norms, "cross.dp", "cross.ds", "cross.dq", "cross.dW_q"]
 
 
 def test_factors_of_the_way_are_the_slopes_of_the_library(page):
@@ -85,29 +88,17 @@ def test_factors_of_the_way_are_the_slopes_of_the_library(page):
         "",
         *(page.script("return `× ${Show.number(arguments[0])}`", f) for f in expected[1:]),
     ]
-    assert page.script("return Show.number(arguments[0])", np.prod(expected)) in page.text("main")
+    assert number(page, np.prod(expected)) in page.text("main")
 
 
-@pytest.mark.parametrize(
-    "state", ["", "weights=untrained", "word=tos", "word=oliver&model=letters", "word=anna&model=letters"]
-)
-def test_road_brings_a_part_of_the_gradient_with_its_sign(page, state):
-    open_station(page, 12, state)
-    page.wait("const done = arguments[0]; (function look() { App.run ? done() : setTimeout(look, 20) })()")
-    factors = page.script("return Stations.factors(Stations.road(App.machine)).map(({factor}) => factor)")
-    gradient = page.script("return App.machine.value(...Object.values(Stations.road(App.machine).dW))")
-    assert np.prod(factors) * gradient > 0
-    assert "outweigh" not in page.text("main")
-
-
-def test_following_the_way_changes_no_number(page):
-    open_station(page, 12)
-    before = "return [...App.machine.arrays.keys()].map(name => [...App.machine.data(name)])"
-    assert page.script(before) == page.script(f"App.build(); Stations.factors(Stations.road(App.machine)); {before}")
-    page.script("App.set({view: 'cell', station: 1})")
-    assert page.script("return App.machine.loss") == pytest.approx(
-        float(numbers(load_example())["output.L"]), rel=1e-12
-    )
+def test_road_brings_a_part_of_the_gradient_with_its_sign(page):
+    for state in ("", "weights=untrained", "word=tos", "word=oliver&model=letters"):
+        open_station(page, 12, state)
+        until(page, "App.run")
+        factors = page.script("return Stations.factors(Stations.road(App.machine)).map(({factor}) => factor)")
+        gradient = page.script("return App.machine.value(...Object.values(Stations.road(App.machine).dW))")
+        assert np.prod(factors) * gradient > 0, state
+        assert "outweigh" not in page.text("main"), state
 
 
 # --- the questions ---
@@ -135,16 +126,16 @@ def right_choices(get, road):
 
 def test_right_choices_follow_from_the_numbers_of_word_and_weights(page):
     seen = {}
-    for word in ("stop", "toot", "pop", "ts", "o"):
-        for weights in ("trained", "untrained"):
-            open_explorer(page, f"view=tour&word={word}&weights={weights}", width=1440)
-            example = load_example(word)
-            example = example if weights == "trained" else example._replace(model=untrained().model)
-            expected = right_choices(numbers(example), page.script(ROAD))
-            found = {name: page.script(GIVEN, name)["right"] for name in expected}
-            assert found == {name: [right] for name, right in expected.items()}, (word, weights)
-            for name, right in expected.items():
-                seen.setdefault(name, set()).add(right)
+    open_station(page, 1)
+    for word, weights in itertools.product(("stop", "toot", "pop", "ts", "o"), ("trained", "untrained")):
+        show(page, f"view=tour&word={word}&weights={weights}")
+        example = load_example(word)
+        example = example if weights == "trained" else example._replace(model=untrained().model)
+        expected = right_choices(numbers(example), page.script(ROAD))
+        found = {name: page.script(GIVEN, name)["right"] for name in expected}
+        assert found == {name: [right] for name, right in expected.items()}, (word, weights)
+        for name, right in expected.items():
+            seen.setdefault(name, set()).add(right)
     assert all(len(seen[name]) > 1 for name in ("price", "query", "weight")), seen
 
 
@@ -208,121 +199,98 @@ def test_last_step_lowers_the_loss_as_in_the_library(page):
 
 def test_each_press_is_a_step_that_lowers_the_loss_as_in_the_library(page):
     open_station(page, 1)
-    expected, number = descended(0.1, 12), "return Show.number(arguments[0])"
-    assert page.script(number, expected[0]) in page.text(".trial output")
-    percent = "return [...document.querySelectorAll('.trial .likely b')].map(b => parseFloat(b.innerText))"
-    likely = [page.script(percent)]
+    expected = descended(0.1, 12)
+    assert number(page, expected[0]) in page.text(".trial output")
     for step in (1, 2):
         page.click(".trial .primary")
         assert page.text(".trial output").startswith(f"After {step} step")
-        assert page.script(number, expected[step]) in page.text(".trial output")
-        likely.append(page.script(percent))
-    assert np.all(np.sum(likely, axis=1)[1:] > np.sum(likely, axis=1)[:-1])
+        assert number(page, expected[step]) in page.text(".trial output")
     show_me(page)
     assert "11 to 50. After 12, each right letter is the most likely one" in page.text(".ask")
-    assert page.script(number, expected[12]) in page.text(".trial output")
-    assert page.script("return document.querySelectorAll('.trial .verdict.right').length") == 5
+    assert number(page, expected[12]) in page.text(".trial output")
+    assert count(page, ".trial .verdict.right") == 5
 
 
 # --- guesses ---
 
 
+# whether one must still guess, and what is said of the guess
+OPEN = """
+return [document.querySelector('[data-focus=next]').disabled,
+  document.querySelector('.ask [role=status]').innerText];
+"""
+
+
 @pytest.mark.parametrize("state", STATES)
 def test_every_guess_gets_an_answer_and_leads_on(page, state):
     open_explorer(page, f"view=tour&{state}", width=1440)
-    for number, name in enumerate(STATIONS, 1):
+    for station, name in enumerate(STATIONS, 1):
         given = page.script(GIVEN, name)
-        count = len(given.get("options", [1, 2, 3]))
-        for guess in range(count + 1):
-            page.script("App.set({station: arguments[0], edits: `E:0:${arguments[1] * 1e-14}`})", number, guess)
-            assert page.script("return document.querySelector('[data-focus=next]').disabled")
-            assert not page.script("return document.querySelector('.ask [role=status]').innerText")
-            if "options" not in given and guess < count:
-                page.script(
-                    "document.querySelector('.ask input').value = arguments[0]",
-                    [given["from"], given["to"], 0.1][guess],
-                )
-            page.script(
-                "document.querySelectorAll('.ask button')[arguments[0]].click()",
-                guess if "options" in given else guess // 3,
-            )
-            said = page.text(".ask [role=status]")
+        options = given.get("options")
+        for guess in range(len(options or [1, 2, 3]) + 1):
+            fresh = "App.set({station: arguments[0], edits: `E:0:${arguments[1] * 1e-14}`})"
+            page.script(fresh, station, guess)
+            assert page.script(OPEN) == [True, ""]
+            if not options and guess < 3:
+                value = [given["from"], given["to"], 0.1][guess]
+                page.script("document.querySelector('.ask input').value = arguments[0]", value)
+            button = guess if options else guess // 3
+            page.script("document.querySelectorAll('.ask button')[arguments[0]].click()", button)
+            disabled, said = page.script(OPEN)
+            assert not disabled
             assert len(said) > 25
             text = page.text("main")
             assert not any(word in text for word in ("undefined", "NaN", "null", "[object"))
-            assert not page.script("return document.querySelector('[data-focus=next]').disabled")
-            if "options" in given and guess < count:
-                assert said.startswith("Right" if given["options"][guess] in given["right"] else "You said")
+            if options and guess < len(options):
+                assert said.startswith("Right" if options[guess] in given["right"] else "You said")
     page.click("[data-focus=next]")
     assert "The way home" in page.text("main h2")
 
 
-def test_numbers_are_shown_after_the_guess_only(page):
-    open_station(page, 7)
-    value = page.script(
-        "return Show.number(App.machine.value('cross.ds', App.machine.offsetOf('cross.ds', [0, 1, 2])))"
-    )
-    assert value not in page.text("main")
-    page.click(".ask button")
-    assert value in page.text(".formula")
-    assert value in page.text(".ask [role=status]")
-
-
 PICTURES = "return [...document.querySelectorAll('.pictures canvas')].map(canvas => canvas.dataset.array)"
+INK = """
+const c = [...document.querySelectorAll('.pictures canvas')].at(-1), found = new Set();
+c.getContext('2d').getImageData(0, 0, c.width, c.height).data.forEach((x) => found.add(x));
+return [found.size, c.getAttribute('aria-label')];
+"""
+QUESTIONS = {  # the pictures of each question, the last one without its numbers until it is answered
+    3: ["output.p", "output.dz"],
+    5: ["decoder.norm3.dx", "decoder.norm2.dy"],
+    6: ["cross.do", "cross.v", "cross.dp"],
+    7: ["cross.p", "cross.dp", "cross.ds"],
+    8: ["cross.ds", "cross.k", "cross.dq"],
+    9: ["cross.x", "cross.dq", "cross.dW_q"],
+}
 
 
-@pytest.mark.parametrize(
-    ("number", "given", "asked"),
-    [
-        (3, ["output.p"], "output.dz"),
-        (5, ["decoder.norm3.dx"], "decoder.norm2.dy"),
-        (6, ["cross.do", "cross.v"], "cross.dp"),
-        (7, ["cross.p", "cross.dp"], "cross.ds"),
-        (8, ["cross.ds", "cross.k"], "cross.dq"),
-        (9, ["cross.x", "cross.dq"], "cross.dW_q"),
-    ],
-)
-def test_question_shows_what_it_needs_and_an_empty_grid_for_its_answer(page, number, given, asked):
-    open_station(page, number)
-    ink = "const c = [...document.querySelectorAll('.pictures canvas')].at(-1), found = new Set(); "
-    ink += (
-        "c.getContext('2d').getImageData(0, 0, c.width, c.height).data.forEach((x) => found.add(x)); return found.size"
-    )
-    assert page.script(PICTURES) == [*given, asked]
-    empty = page.script(ink)
-    label = "return [...document.querySelectorAll('.pictures canvas')].at(-1).getAttribute('aria-label')"
-    cell = "const {cell: {name, flat}} = Stations.at(arguments[0], Stations.road(App.machine))"
-    value = page.script(f"{cell}; return Show.number(App.machine.value(name, flat))", STATIONS[number - 1])
-    assert value not in page.script(label)
-    show_me(page)
-    assert page.script(PICTURES) == [*given, asked]
-    assert page.script(ink) > empty
-    assert value in page.script(label)
+def test_question_shows_what_it_needs_and_an_empty_grid_for_its_answer(page):
+    open_station(page, 1)
+    for station, pictures in QUESTIONS.items():
+        go_to(page, station)
+        assert page.script(PICTURES) == pictures
+        empty, label = page.script(INK)
+        cell = "const {cell: {name, flat}} = Stations.at(arguments[0], Stations.road(App.machine))"
+        value = page.script(f"{cell}; return Show.number(App.machine.value(name, flat))", STATIONS[station - 1])
+        assert value not in label
+        assert station != 7 or value not in page.text("main")
+        show_me(page)
+        assert page.script(PICTURES) == pictures
+        full, label = page.script(INK)
+        assert full > empty
+        assert value in label
 
 
 def test_map_shows_where_the_gradient_is_and_what_it_has_passed(page):
-    open_explorer(page, "view=tour", width=1440)
+    open_station(page, 1)
     here = []
-    for number in range(2, 12):
-        page.script("App.set({station: arguments[0]})", number)
-        assert len(page.script("return [...document.querySelectorAll('.where li')]")) == 8
-        passed = "return document.querySelectorAll('.where .passed').length"
-        here.append(
-            (page.script("return document.querySelector('.where [aria-current]')?.innerText"), page.script(passed))
-        )
+    for station in range(2, 12):
+        go_to(page, station)
+        assert count(page, ".where li") == 8
+        current = page.script("return document.querySelector('.where [aria-current]')?.innerText")
+        here.append((current, count(page, ".where .passed")))
     assert here == [
         *[("Softmax and loss", 0)] * 2, ("Add & norm", 1), ("Add & norm", 3), *[("Cross-attention", 4)] * 5, (None, 8)
     ]  # fmt: skip
-
-
-def test_home_is_named_in_plain_words_first_and_by_its_letters_when_one_is_there(page):
-    open_station(page, 1)
-    assert "how fast the loss grows when a number grows" in page.text(".sentence")
-    show_me(page)
-    assert "one of the 826 numbers: it helps to decide which letter the model looks at" in page.text(".ask")
-    assert "W_q" not in page.text("main")
-    open_station(page, 9)
-    assert "ours is W_q[2, 0]" in page.text(".sentence")
 
 
 def test_way_forward_shows_one_row_from_its_letter_to_its_loss(page):
@@ -335,7 +303,7 @@ def test_way_forward_shows_one_row_from_its_letter_to_its_loss(page):
     canvas = page.driver.find_elements("css selector", ".pictures canvas")[1]
     page.script("arguments[0].focus()", canvas)
     page.press("ARROW_RIGHT", "ARROW_RIGHT")
-    shown = page.script("return Show.number(arguments[0])", get["cross.p"][0, 1, 1])
+    shown = number(page, get["cross.p"][0, 1, 1])
     assert canvas.get_attribute("aria-label").startswith(f"cross p [head 0, p→o, t]: {shown}")
     open_station(page, 2, "smoothing=0.1")  # it is not −log p then
     assert "−log p" not in page.text(".formula")
@@ -343,30 +311,21 @@ def test_way_forward_shows_one_row_from_its_letter_to_its_loss(page):
 
 def test_special_tokens_are_called_as_in_the_first_view(page):
     open_station(page, 1)
-    for number in range(1, 13):
-        page.script("App.set({station: arguments[0]})", number)
-        show_me(page) if number < 12 else None
-        label = "return App.label(App.machine.get('output.z'), 0, arguments[0], true)"
-        assert [page.script(label, t) for t in (0, 4)] == ["start→p", "s→end"]
+    for station in range(1, 13):
+        go_to(page, station)
+        show_me(page) if station < 12 else None
         assert not any(word in page.text("main").split() for word in ("bos", "eos"))
+    label = "return App.label(App.machine.get('output.z'), 0, arguments[0], true)"
+    assert [page.script(label, t) for t in (0, 4)] == ["start→p", "s→end"]
 
 
 def test_mean_of_the_prices_is_written_out_with_its_weights(page):
     get = numbers(load_example())
-    show = "return Show.number(arguments[0])"
     open_station(page, 7)
     ask = page.text(".ask").replace("(", "").replace(")", "")
     for p, dp in zip(get["cross.p"][0, 1], get["cross.dp"][0, 1], strict=True):
-        assert f"{page.script(show, p)} · {page.script(show, dp)}" in ask
-    assert f"= {page.script(show, (get['cross.p'] * get['cross.dp'])[0, 1].sum())}." in ask
-
-
-def test_end_leads_to_training_and_to_mistakes_first(page):
-    open_station(page, 12)
-    doors = page.script(
-        "return [...document.querySelectorAll('main li a')].map(a => a.hash).filter(h => !h.includes('tour'))"
-    )
-    assert [door.split("&")[0] for door in doors] == ["#view=train", "#view=break"]
+        assert f"{number(page, p)} · {number(page, dp)}" in ask
+    assert f"= {number(page, (get['cross.p'] * get['cross.dp'])[0, 1].sum())}." in ask
 
 
 # --- how one goes on ---
@@ -374,20 +333,18 @@ def test_end_leads_to_training_and_to_mistakes_first(page):
 
 def test_keyboard_alone_leads_through_the_tour(page):
     open_explorer(page, "view=tour", width=1440)
-    for number in range(1, 12):
-        assert f"station={number}" in address(page) or number == 1
+    for station in range(1, 12):
+        assert f"station={station}" in address(page) or station == 1
         page.press("ARROW_RIGHT")  # the question is open: to its first choice
         assert page.script("return document.activeElement.classList.contains('choice')")
         page.press("ARROW_RIGHT")  # a slider moves, and a button waits
         page.press(*(["TAB"] if page.script("return document.activeElement.type === 'range'") else []), "ENTER")
         assert page.script("return document.activeElement.dataset.focus") == "next"
-        page.press("ENTER" if number % 2 else "ARROW_RIGHT")
-    assert address(page) == "view=tour&station=12"
+        page.press("ENTER" if station % 2 else "ARROW_RIGHT")
     assert page.script("return document.activeElement.tagName") == "H2"
-    page.press("ARROW_RIGHT", "ENTER")
-    assert address(page) == "view=tour&station=12"
-    page.press("ARROW_LEFT", "ENTER")  # the question is answered, so Enter leads on
-    assert address(page) == "view=tour&station=12"
+    for keys in ((), ("ARROW_RIGHT", "ENTER"), ("ARROW_LEFT", "ENTER")):  # at the end; an answered question leads on
+        page.press(*keys)
+        assert address(page) == "view=tour&station=12"
     page.script("App.set({view: 'model'})")
     page.press("ARROW_LEFT")
     assert page.script("return App.state.station") == 12
@@ -396,14 +353,14 @@ def test_keyboard_alone_leads_through_the_tour(page):
 def test_station_stands_in_the_address_and_back_returns(page):
     open_station(page, 4)
     assert page.text("main h2") == "4 of 11: the norm"
-    assert page.script("return document.querySelectorAll('.dots a').length") == 12
+    assert count(page, ".dots a") == 12
     page.click(".dots li:nth-child(7) a")
     assert page.text("main h2") == "7 of 11: the score"
     page.driver.back()
     page.settle()
     assert page.text("main h2") == "4 of 11: the norm"
-    for number, heading in (("99", "The way home"), ("x", "1 of 11: learning"), ("-3", "1 of 11: learning")):
-        open_station(page, number)
+    for station, heading in (("99", "The way home"), ("x", "1 of 11: learning"), ("-3", "1 of 11: learning")):
+        show(page, f"view=tour&station={station}")
         assert page.text("main h2") == heading
 
 
@@ -417,7 +374,7 @@ def test_answers_stay_while_one_looks_elsewhere(page):
     page.driver.back()
     page.settle()
     assert page.text(".ask") == said
-    assert page.script("return document.querySelectorAll('.dots .done').length") == 1
+    assert count(page, ".dots .done") == 1
 
 
 def test_tour_is_about_the_weights_before_the_steps_of_the_reader(page):
@@ -432,20 +389,9 @@ def test_tour_is_about_the_weights_before_the_steps_of_the_reader(page):
     assert page.script("return document.querySelector('[role=status]').offsetHeight") <= 1
 
 
-def test_link_beside_next_leads_to_the_question(page):
-    open_explorer(page, "view=tour&station=7", width=360)
-    page.click(".onward a")
-    assert page.script("return document.activeElement.classList.contains('choice')")
-    assert address(page) == "view=tour&station=7"
-
-
-def test_settings_are_hidden_in_the_tour(page):
-    open_station(page, 1)
-    assert page.script("return document.querySelector('#app > form').getClientRects().length") == 0
-
-
-def test_model_without_cross_attention_is_told_plainly(page):
+def test_model_without_cross_attention_is_told_plainly_and_settings_are_hidden(page):
     open_station(page, 2)
+    assert page.script("return document.querySelector('#app > form').getClientRects().length") == 0
     page.script(
         "const {machine} = App; machine.places = machine.places.filter(p => p.kind !== 'attention'); App.set({})"
     )
@@ -461,8 +407,8 @@ def test_tour_goes_through_models_with_pre_norm_and_with_layers(page, tmp_path):
     names = [cell.split("[")[0] for cell in page.script(ROAD)[-1]]
     cross = [f"decoder2.cross.{symbol}" for symbol in ("do", "dp", "ds", "dq", "dW_q")]
     assert names == ["output.dz", "output.dy", "decoder.norm.dx", "decoder2.norm3.dx", *cross]
-    for number in range(1, 12):
-        page.script("App.set({station: arguments[0]})", number)
+    for station in range(1, 12):
+        go_to(page, station)
         show_me(page)
         assert len(page.text(".ask [role=status]")) > 25
 
@@ -471,7 +417,7 @@ def test_lessons_are_named_and_on_the_site_linked(page):
     open_station(page, 1)
     files = page.script("return Stations.names.map(name => Strings.tour[name].lesson)")
     assert [file for file in files if not (Path(LESSONS) / f"{file}.py").exists()] == []
-    assert page.script("return document.querySelectorAll('.others a').length") == 1
+    assert count(page, ".others a") == 1
     site = "document.head.append(Object.assign(document.createElement('meta'), {name: 'site', content: '../'}))"
     page.script(f"{site}; App.set({{}})")
     assert page.script("return document.querySelectorAll('.others a')[1].getAttribute('href')") == (
@@ -482,60 +428,43 @@ def test_lessons_are_named_and_on_the_site_linked(page):
 # --- how it looks ---
 
 
-@pytest.mark.parametrize("answered", [False, True])
-def test_each_station_fits_one_screen(page, answered):
-    open_station(page, 1)
-    for number in range(1, 13):
-        page.script("App.set({station: arguments[0]})", number)
-        if answered and number < 12:
-            show_me(page)
-        page.settle()
-        assert page.script("return document.querySelector('main > article').getBoundingClientRect().bottom") <= 900
-
-
-@pytest.mark.parametrize("width", [360, 1440])
-def test_next_stays_in_one_place_and_hides_no_focus(page, width):
+@pytest.mark.parametrize("width", [320, 360, 768, 1440])
+def test_each_station_fits_the_window_before_and_after_its_answer(page, width):
+    open_explorer(page, "view=tour&word=stopstop", width=width)
     places = set()
-    open_explorer(page, "view=tour", width=width)
-    for number in range(1, 12):
-        page.script("App.set({station: arguments[0]})", number)
-        places.add(page.script(PLACE))
-        page.script("document.querySelector('.ask .quiet').click()")
-        places.add(page.script(PLACE))
-    assert len(places) == 1
+    for station in range(1, 13):
+        go_to(page, station)
+        for _ in range(2):
+            page.settle()
+            assert page.overflow() == [], station
+            if width == 1440:
+                assert (
+                    page.script("return document.querySelector('main > article').getBoundingClientRect().bottom") <= 900
+                )
+            if station < 12:
+                places.add(page.script(PLACE))
+                show_me(page)
+    assert len(places) == 1 or width == 320  # the button to go on stays in one place
+    go_to(page, 11)
     page.script("document.querySelector('.others a').focus()")
     focused = "return document.activeElement.getBoundingClientRect().bottom"
     assert page.script(focused) <= page.script("return document.querySelector('.onward').getBoundingClientRect().top")
 
 
-@pytest.mark.parametrize("number", [7, 8])
-def test_maps_have_their_numbers_on_a_phone_and_sliders_their_ends(page, number):
-    open_explorer(page, f"view=tour&station={number}", width=360)
-    widths = "return [...document.querySelectorAll('.pictures canvas')].map(c => Heatmap.boxOf(c, 0)[2])"
-    assert min(page.script(widths)) >= 32  # from here on, a cell has room for its number
-    if number == 7:
-        assert page.text(".ends").split() == ["−0.6", "0.6"]
+def test_maps_have_their_numbers_on_a_phone_and_sliders_their_ends(page):
+    open_explorer(page, "view=tour&station=7", width=360)
+    assert page.text(".ends").split() == ["−0.6", "0.6"]
+    for station in (7, 8):
+        go_to(page, station)
+        widths = "return [...document.querySelectorAll('.pictures canvas')].map(c => Heatmap.boxOf(c, 0)[2])"
+        assert min(page.script(widths)) >= 32  # from here on, a cell has room for its number
 
 
-@pytest.mark.parametrize("number", range(1, 13))
-def test_no_station_is_wider_than_the_window(page, number):
-    open_explorer(page, f"view=tour&station={number}&word=stopstop", width=320)
-    page.script("document.querySelector('.ask .quiet')?.click()")
-    for width in (320, 360, 768):
-        page.resize(width)
+@needs_axe
+def test_axe_finds_nothing_serious_before_and_after_an_answer(page):
+    for station, dark in itertools.product((1, 7, 11), (False, True)):
+        open_station(page, station, dark=dark)
+        assert page.axe(*[ABOUT_COLORS] * dark) == [], (station, dark)
+        show_me(page)
         page.settle()
-        assert page.overflow() == [], width
-
-
-@pytest.mark.skipif(not chromium.axe_script(), reason=chromium.NEEDS_AXE)
-def test_axe_finds_nothing_serious_in_the_tour_in_light_and_in_dark(page):
-    for number in (1, 2, 7, 11, 12):
-        open_station(page, number)
-        for _ in range(2):  # before and after the answer
-            for dark in (True, False):
-                page.prefer(dark)
-                page.settle()
-                assert (page.axe(ABOUT_COLORS) if dark else page.axe()) == [], (number, dark)
-            page.script("document.querySelector('.ask .quiet')?.click()")
-            page.settle()
-    assert json.loads(page.script("return JSON.stringify(document.getAnimations())")) == []
+        assert page.axe(*[ABOUT_COLORS] * dark) == [], (station, dark)
