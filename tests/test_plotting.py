@@ -32,14 +32,8 @@ def history(steps=120, seed=0):
     return History(losses=losses.tolist(), learning_rates=np.linspace(0.0, 0.01, steps).tolist())
 
 
-def attention(heads=3, seed=0):
-    """Weights (H, T, S) whose rows sum to 1."""
-    weights = np.random.default_rng(seed).random((heads, len(QUERIES), len(KEYS)))
-    return weights / weights.sum(axis=-1, keepdims=True)
-
-
-def shares(heads, T, S, seed=0):
-    """Weights (H, T, S) of any shape whose rows sum to 1."""
+def attention(heads=3, T=4, S=5, seed=0):
+    """Weights (H, T, S) whose rows sum to 1; the usual ones fit QUERIES and KEYS."""
     weights = np.random.default_rng(seed).random((heads, T, S))
     return weights / weights.sum(axis=-1, keepdims=True)
 
@@ -54,19 +48,15 @@ def draw_text_training(path, seed=0, steps=120, evaluations=10):
     plotting.plot_text_training(run, at, bits, path, "masked", "masked character")
 
 
-def draw_attention(path, seed=0):
-    plotting.plot_attention(attention(seed=seed), QUERIES, KEYS, path, "Where tokens look")
-
-
-def draw_any_attention(path, seed=0, heads=4, queries=tuple("cba"), keys=tuple("abc"), title="Attention"):
-    weights = shares(heads, len(queries), len(keys), seed)
+def draw_attention(path, seed=0, heads=4, queries=tuple("cba"), keys=tuple("abc"), title="Attention"):
+    weights = attention(heads, len(queries), len(keys), seed)
     plotting.plot_attention(weights, queries, keys, path, title)
 
 
 def draw_samples(path, *sizes):
     """Panels of so many queries and keys."""
-    samples = [(shares(1, T, S, T)[0], ["the", "goat", "▁$"][:T] + ["I"] * (T - 3), ["Zie", "ge"][:S] + ["▁"] * (S - 2))
-               for T, S in sizes]  # fmt: skip
+    queries, keys = ["the", "goat", "▁$", *["I"] * 30], ["Zie", "ge", *["▁"] * 30]
+    samples = [(attention(1, T, S, T)[0], queries[:T], keys[:S]) for T, S in sizes]
     plotting.plot_samples(samples, path, "Where tokens look in some sentences that nobody has read")
 
 
@@ -79,24 +69,23 @@ DRAWN = {
     "text, 1 step": partial(draw_text_training, steps=1),
     "text, 30 steps": partial(draw_text_training, steps=30),
     "attention": draw_attention,
-    "attention, 1 head": partial(draw_any_attention, heads=1, keys=tuple("5296+6003"), title="Where tokens look " * 4),
-    "attention, 16 heads": partial(draw_any_attention, heads=16, queries=("a",), keys=("b", "<bos>")),
-    "attention, GPT": partial(draw_any_attention, queries=[*"ltiwcbhdruzi", "eos"], keys=[*"izurdhbc", "eos"] * 3),
-    "attention, 60 tokens": partial(draw_any_attention, queries=["eos"] * 60, keys=["bos"] * 60),
-    "attention, 1 token": partial(draw_any_attention, heads=2, queries=["W"], keys=["W"]),
-    "attention, 1 to 30": partial(draw_any_attention, heads=5, queries=["W"], keys=["W"] * 30),
+    "attention, 1 head": partial(draw_attention, heads=1, keys=tuple("5296+6003"), title="Where tokens look " * 4),
+    "attention, 16 heads": partial(draw_attention, heads=16, queries=("a",), keys=("b", "<bos>")),
+    "attention, GPT": partial(draw_attention, queries=[*"ltiwcbhdruzi", "eos"], keys=[*"izurdhbc", "eos"] * 3),
+    "attention, 60 tokens": partial(draw_attention, queries=["eos"] * 60, keys=["bos"] * 60),
+    "attention, 1 token": partial(draw_attention, heads=2, queries=["W"], keys=["W"]),
+    "attention, 1 to 30": partial(draw_attention, heads=5, queries=["W"], keys=["W"] * 30),
     "samples": lambda path: draw_samples(path, (1, 4), (3, 6), (5, 2), (7, 9), (2, 3)),
     "samples, 1 of 1 token": lambda path: draw_samples(path, (1, 1)),
     "samples of sentences": lambda path: draw_samples(path, *[(28, 30), (12, 9)] * 5),
     "attention, long tokens": partial(
-        draw_any_attention,
+        draw_attention,
         heads=3,
         queries=["<|endoftext|> and more"] * 5,
         keys=["W" * 40, "$", "$x$", "\\foo", "a_b^"],
     ),
 }
-LONG = ("samples of sentences", "attention, 60 tokens")  # of which the others are smaller examples
-some_figures = pytest.mark.parametrize("draw", [draw_training, draw_attention])
+BY_DEFAULT = ("training", "text, 1 step", "attention, GPT", "samples")  # the others are drawn with --exhaustive
 
 
 @pytest.fixture
@@ -109,30 +98,24 @@ def shown(monkeypatch):
         plotting.pyplot().close(figure)
 
 
-@some_figures
-def test_a_figure_is_written_and_is_not_blank(draw, tmp_path):
-    path = tmp_path / "new" / "folder" / "figure.png"
-    draw(path)
+def test_a_figure_is_written_is_not_blank_and_does_not_stay_open(tmp_path):
+    path, before = tmp_path / "new" / "folder" / "figure.png", plotting.pyplot().get_fignums()
+    draw_attention(path)
     image = matplotlib.image.imread(path)
     assert min(image.shape[:2]) > 200
     assert image[..., :3].var() > 1e-3
     assert [file.name for file in path.parent.iterdir()] == ["figure.png"]
+    assert plotting.pyplot().get_fignums() == before
 
 
-@pytest.mark.parametrize("draw", [pytest.param(draw_training, marks=pytest.mark.exhaustive), draw_attention])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("draw", [draw_training, draw_attention])
 def test_the_same_numbers_give_the_same_bytes_and_others_do_not(draw, tmp_path):
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
         draw(tmp_path / f"{name}.png", seed)
     first, again, other = ((tmp_path / f"{name}.png").read_bytes() for name in "abc")
     assert first == again
     assert first != other
-
-
-@some_figures
-def test_no_figure_stays_open(draw, tmp_path):
-    before = plotting.pyplot().get_fignums()
-    draw(tmp_path / "figure.png")
-    assert plotting.pyplot().get_fignums() == before
 
 
 @pytest.mark.parametrize("existing", [None, b"an older figure"])
@@ -158,7 +141,7 @@ def test_a_save_that_fails_leaves_no_half_written_file(existing, tmp_path, monke
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.exhaustive) if name in LONG else name for name in DRAWN]
+    "name", [name if name in BY_DEFAULT else pytest.param(name, marks=pytest.mark.exhaustive) for name in DRAWN]
 )
 def test_a_figure_can_be_read(name, shown):
     DRAWN[name](None)
@@ -187,19 +170,18 @@ def test_the_training_figure_shows_losses_their_mean_the_floor_and_the_learning_
     assert labels == ["each step", "mean of the last 2 steps", "floor of label smoothing, 0.300"]
 
 
-@pytest.mark.parametrize("floor", [None, 0.0])
-def test_the_training_figure_can_do_without_a_floor(floor, shown):
-    plotting.plot_training(history(), None, "Short", floor)
-    assert labels_of(shown[0].axes[0]) == ["each step", "mean of the last 2 steps"]
+def test_the_training_figure_can_do_without_a_floor(shown):
+    for floor in (None, 0.0):
+        plotting.plot_training(history(), None, "Short", floor)
+        assert labels_of(shown[-1].axes[0]) == ["each step", "mean of the last 2 steps"]
 
 
-@pytest.mark.parametrize("steps", [1, 2, 99])
-def test_a_mean_of_one_step_is_no_mean(steps, shown):
-    draw_training(None, steps=steps)
-    draw_text_training(None, steps=steps)
+def test_a_mean_of_one_step_is_no_mean(shown):
+    draw_training(None, steps=99)
+    draw_text_training(None, steps=99)
     assert labels_of(shown[0].axes[0]) == ["each step", "floor of label smoothing, 0.300"]
     assert labels_of(shown[1].axes[0]) == ["training text", "held-out text, a sample of windows"]
-    assert list(shown[0].axes[0].lines[0].get_xdata()) == list(range(1, steps + 1))
+    assert list(shown[0].axes[0].lines[0].get_xdata()) == list(range(1, 100))
 
 
 @pytest.mark.parametrize(("steps", "expected"), [(1, "after 1 step"), (2400, "after 2,400 steps")])
@@ -214,23 +196,19 @@ def test_the_title_of_a_text_says_the_last_loss_that_is_drawn(steps, expected, s
     assert np.allclose(shown[0].axes[0].lines[0].get_ydata()[0], np.mean(bits[:window]))
 
 
-def test_without_held_out_losses_the_title_claims_none(shown):
+def test_held_out_losses_may_be_missing_or_infinite(shown):
     plotting.plot_text_training(history(60), [], [], None, "shakespeare", "character")
     assert shown[0].axes[0].get_title() == "Training loss of shakespeare"
     assert labels_of(shown[0].axes[0]) == ["training text"]
-
-
-def test_a_loss_that_is_infinite_leaves_the_others_in_sight(shown):
     plotting.plot_text_training(history(60), [30, 60], [math.inf, 4.0], None, "shakespeare", "character")
-    assert 4.0 < shown[0].axes[0].get_ylim()[1] < 10.0
+    assert 4.0 < shown[1].axes[0].get_ylim()[1] < 10.0
 
 
-@pytest.mark.parametrize("heads", [1, 3])
-def test_the_attention_figure_shows_every_head_with_its_tokens(heads, shown):
-    weights = attention(heads)
+def test_the_attention_figure_shows_every_head_with_its_tokens(shown):
+    weights = attention()
     plotting.plot_attention(weights, QUERIES, KEYS, None, "Where tokens look")
-    panels = shown[0].axes[:heads]
-    assert len(shown[0].axes) == heads + 1  # the panels and the colour bar
+    *panels, _ = shown[0].axes  # the last one is the color bar
+    assert len(panels) == 3
     for head, panel in enumerate(panels):
         assert np.array_equal(panel.images[0].get_array(), weights[head])
         assert panel.images[0].get_clim() == (0.0, 1.0)
@@ -242,7 +220,7 @@ def test_the_attention_figure_shows_every_head_with_its_tokens(heads, shown):
 
 def test_of_too_many_tokens_every_second_one_is_named_beside_its_own_row(shown):
     tokens = [f"{i}" for i in range(60)]
-    plotting.plot_attention(shares(1, 60, 60), tokens, tokens, None, "Where tokens look")
+    plotting.plot_attention(attention(1, 60, 60), tokens, tokens, None, "Where tokens look")
     panel = shown[0].axes[0]
     assert [label.get_text() for label in panel.get_xticklabels()] == tokens[::2]
     assert list(panel.get_xticks()) == list(range(0, 60, 2))
@@ -250,11 +228,14 @@ def test_of_too_many_tokens_every_second_one_is_named_beside_its_own_row(shown):
 
 
 def test_a_token_is_no_formula(shown):
-    plotting.plot_attention(shares(1, 2, 2), ["$x$", "$"], ["\\frac$$", "a"], None, "Where tokens look")
+    plotting.plot_attention(attention(1, 2, 2), ["$x$", "$"], ["\\frac$$", "a"], None, "Where tokens look")
     assert {"$x$", "$", "\\frac$$", "a"} <= {text.get_text() for text in drawn_texts(shown[0])}
 
 
-@pytest.mark.parametrize(("model", "title"), [("transformer", "Cross-attention"), ("gpt", "Self-attention")])
+@pytest.mark.parametrize(
+    ("model", "title"),
+    [("transformer", "Cross-attention"), pytest.param("gpt", "Self-attention", marks=pytest.mark.exhaustive)],
+)
 def test_the_attention_figure_of_a_toy_task_says_which_attention_it_shows(model, title, shown, tmp_path):
     recipe = RECIPES["reverse"]
     options = dataclasses.replace(recipe.defaults, model=model, steps=1)
@@ -278,6 +259,7 @@ def test_the_figure_of_a_text_takes_name_and_unit_from_the_recipe(shown, tmp_pat
     assert shown[0].axes[0].get_ylabel() == "loss (bits per masked character)"
 
 
+@pytest.mark.exhaustive
 def test_a_home_that_cannot_be_written_is_not_mentioned():
     code = "from minitransformer.plotting import pyplot; pyplot()"
     environment = {name: value for name, value in os.environ.items() if name not in ("MPLCONFIGDIR", "XDG_CONFIG_HOME")}

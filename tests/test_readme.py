@@ -9,6 +9,7 @@ import shlex
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import minitransformer as mt
 from minitransformer import functional as F
@@ -77,6 +78,7 @@ def test_the_layer_in_the_readme_passes_as_it_says():
     assert verdict in printed.getvalue()
 
 
+@pytest.mark.exhaustive
 def test_the_script_that_reads_roman_numerals_is_short_and_learns(capsys):
     code = code_of((ROOT / "docs" / "translation.md").read_text("utf-8"), "import itertools\n")
     assert len([line for line in code.splitlines() if line]) <= 12

@@ -8,12 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from minitransformer.data.prompted import prompted
+from minitransformer.data.tasks import Batch
 from minitransformer.example import load_example
 from minitransformer.example.model import LETTERS, Example
 from minitransformer.example.numbers import _Trace, by_lesson_names, named_weights, numbers
 from minitransformer.exercises.planting import Exhibit
 from minitransformer.explorer.export import SHOWN
 from minitransformer.functional import (
+    cross_entropy,
+    cross_entropy_backward,
     relu_backward,
     scaled_dot_product_attention,
     scaled_dot_product_attention_backward,
@@ -24,7 +28,6 @@ from minitransformer.functional.layer_norm import _layer_norm, _layer_norm_backw
 from minitransformer.functional.softmax import _softmax
 from minitransformer.models import GPT, Transformer, TransformerConfig
 from minitransformer.vocabulary import BOS, EOS, PAD
-from tests.browser.recording import recorded_numbers
 from tests.museum.exhibits import EXHIBITS
 
 MUSEUM = {exhibit.name: exhibit for exhibit in EXHIBITS}
@@ -115,14 +118,41 @@ class Case(NamedTuple):
     edits: tuple[tuple[str, int, float], ...] = ()  # (array, place of the number in it, what is added to it)
     weights: Mapping[str, np.ndarray] | None = None  # if they are not those that the page has
     planted: Callable[[], contextlib.AbstractContextManager] = contextlib.nullcontext  # the same in the library
-    recorded: bool = False  # whether the numbers are those of the library's own layers
+    whole: bool = False  # whether the library is asked for results and gradients of weights alone, as in any shape
 
     def numbers(self):
         """What the library computes."""
         with self.planted():
-            return (
-                recorded_numbers(*self[2:4]) if self.recorded else numbers(self.example, self.smoothing, self.allowed)
-            )
+            if self.whole:
+                return results_and_gradients(self.example, self.smoothing)
+            return numbers(self.example, self.smoothing, self.allowed)
+
+
+def results_and_gradients(example, smoothing=0.0):
+    """What a Transformer or GPT of any shape gives, and the gradients of its weights, by their names on the page."""
+    model, (inputs, targets) = example.model, sequences(example)
+    z, cache = model.forward(*inputs)
+    loss, cache_loss = cross_entropy(z, targets, smoothing)
+    model.zero_grad()
+    dz = cross_entropy_backward(1.0, cache_loss)
+    found = {"output.z": z, "output.p": cache_loss.p, "output.L": loss, "output.dz": dz.copy()}
+    model.backward(dz, cache)
+    lengths = {"target": inputs[-1].shape[1], "source": inputs[0].shape[1]}
+    grads = {name: parameter.grad for name, parameter in model.named_parameters()}
+    for name, grad in by_lesson_names(grads, model.config.num_layers).items():
+        place, dot, symbol = name.rpartition(".")
+        found[f"{place}{dot}d{symbol}"] = grad[: lengths[place]] if symbol == "P" else grad
+    return {name: np.asarray(array) for name, array in found.items()}
+
+
+def sequences(example):
+    """The inputs and targets, arranged as in the recipes' batches; padding at the end stays."""
+    if not isinstance(example.model, GPT):
+        return (example.source, example.target_in), example.target_out
+    batch = prompted(Batch(*example[2:]))
+    padding = np.full((1, (example.source == PAD).sum() + (example.target_in == PAD).sum()), PAD)
+    ids, targets = (np.concatenate([rows, padding], axis=1) for rows in batch)
+    return (ids,), targets
 
 
 def example_of(source, target, pad_source=0, pad_target=0, model=None):
@@ -218,7 +248,7 @@ def shape(kind, norm, positions, layers):
     example = Example(model, (), *(np.array([ids]) for ids in rows))
     group = f"{kind.__name__}, {norm}-norm, {positions} positions"
     return Case(
-        group, "one layer" if layers == 1 else "two layers", example, 0.1, weights=named_weights(model), recorded=True
+        group, "one layer" if layers == 1 else "two layers", example, 0.1, weights=named_weights(model), whole=True
     )
 
 

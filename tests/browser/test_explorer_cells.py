@@ -196,10 +196,12 @@ def test_links_lead_to_the_cells_that_a_number_comes_from_and_goes_to(page):
     cell = "encoder.norm1.x_hat[2,3]"
     open_explorer(page, f"view=cell&cell={cell}", width=1440)
     page.script("document.querySelectorAll('section.value details').forEach(each => { each.open = true })")
-    links = page.script("return [...document.querySelectorAll('section.value details a')].map(a => [a.innerText, a.hash])")
+    details = "[...document.querySelectorAll('section.value details a')]"
+    links = page.script(f"return {details}.map(a => [a.innerText, a.hash])")
     near = page.script("""
         const {machine} = App, {name, flat} = App.cell();
-        return [...machine.comesFrom(name, flat), ...machine.goesTo(name, flat)].map((c) => App.cellText(c.name, c.flat));
+        const near = [...machine.comesFrom(name, flat), ...machine.goesTo(name, flat)];
+        return near.map((cell) => App.cellText(cell.name, cell.flat));
     """)
     assert sorted(text for text, _ in links) == sorted(near)
     for text, link in links:

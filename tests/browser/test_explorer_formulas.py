@@ -3,7 +3,7 @@ that belong together are shown to."""
 
 import pytest
 
-from tests.browser.explorer import open_explorer, type_into
+from tests.browser.explorer import open_explorer, show, type_into, until
 
 pytestmark = pytest.mark.exhaustive
 
@@ -109,19 +109,20 @@ def test_formula_as_it_is_written_in_mathml_gives_the_number(page, state):
         assert found == pytest.approx(right, rel=1e-9, abs=1e-12), (name, flat)
 
 
-@pytest.mark.parametrize("place", ["cross", "output", "decoder.norm1", "E"])
 @pytest.mark.parametrize("width", [360, 1440])
-def test_formula_fits_its_box(page, place, width):
-    open_explorer(page, f"view=cell&cell={place if place == 'E' else place + '.x'}", width=width)
-    page.script("document.querySelectorAll('details').forEach(details => { details.open = true })")
-    page.settle()
-    cut = page.script("""
-        return [...document.querySelectorAll(".formula")]
-          .filter(({scrollWidth, clientWidth, scrollHeight, clientHeight}) =>
-            scrollWidth > clientWidth || scrollHeight > clientHeight)
-          .map(({textContent}) => textContent);
-    """)
-    assert cut == []
+def test_formula_fits_its_box(page, width):
+    open_explorer(page, "view=cell", width=width)
+    for cell in ("cross.x", "output.x", "decoder.norm1.x", "E"):
+        show(page, f"view=cell&cell={cell}")
+        page.script("document.querySelectorAll('details').forEach(details => { details.open = true })")
+        page.settle()
+        cut = page.script("""
+            return [...document.querySelectorAll(".formula")]
+              .filter(({scrollWidth, clientWidth, scrollHeight, clientHeight}) =>
+                scrollWidth > clientWidth || scrollHeight > clientHeight)
+              .map(({textContent}) => textContent);
+        """)
+        assert cut == []
 
 
 def test_screen_reader_is_told_the_structure_of_a_formula(page):
@@ -132,31 +133,19 @@ def test_screen_reader_is_told_the_structure_of_a_formula(page):
     assert {"MathMLMath", "MathMLFraction", "MathMLSub", "MathMLUnder", "MathMLSquareRoot"} <= set(roles)
 
 
-def test_every_array_has_a_word(page):
-    open_explorer(page, "view=train")
-    wordless = page.script(
-        "return [...App.machine.arrays.values()].filter(array => !Show.word(array)).map(({name}) => name)"
-    )
-    assert wordless == []
-    words = page.script(
-        "return ['cross.dq', 'output.p', 'cross.p', 'dE'].map(name => Show.word(App.machine.get(name)))"
-    )
-    assert words == ["gradient of the query", "probability", "weight", "gradient of the embeddings"]
-
-
-def test_words_stand_beside_letters_in_both_views(page):
+def test_every_array_has_a_word_that_stands_beside_its_letter(page):
     open_explorer(page, "view=model")
+    all_words = "[...App.machine.arrays.values()].filter(array => !Show.word(array)).map(({name}) => name)"
+    assert page.script(f"return {all_words}") == []
+    words = "return ['cross.dq', 'output.p', 'dE'].map(name => Show.word(App.machine.get(name)))"
+    assert page.script(words) == ["gradient of the query", "probability", "gradient of the embeddings"]
     assert page.text("[data-place='cross'] .thumbnail.value .caption").split() == ["p", "(2,", "5,", "4)", "weight"]
-    open_explorer(page, "view=cell&cell=cross.s")
+    show(page, "view=cell&cell=cross.s")
     assert page.text("[data-row='cross.s'] .map.gradient .about") == "gradient of the score (2, 5, 4)"
 
 
 # --- connections ---
 
-UNTIL_DRAWN = """
-const [done] = arguments;
-(function look() { document.querySelector("svg.connections") ? setTimeout(done, 0) : setTimeout(look, 20); })();
-"""
 # {framed: cells, arrows: [[kind, from, to]], lit: numbers and arrays}; a cell counts with 3 pixels around it
 DRAWN = """
 const near = ([x, y], [left, top, width, height]) =>
@@ -193,7 +182,8 @@ def point_at(page, selector):
 
 
 def drawn(page):
-    page.wait(UNTIL_DRAWN)
+    until(page, "document.querySelector('svg.connections')")
+    page.settle()
     return page.script(DRAWN)
 
 
@@ -216,13 +206,6 @@ def test_pointing_at_a_symbol_shows_its_numbers_and_their_cells(page):
     assert set(found["framed"]) == {*cells, "cross.s 6"}
     assert [kind for kind, *_ in found["arrows"]] == ["value"] * 3
     assert set(found["lit"]) == {*cells, "cross.q"}
-
-
-def test_symbol_beside_a_map_leads_from_its_own_map(page):
-    open_explorer(page, "view=cell&cell=cross.s", width=1440)
-    found = point_at(page, "[data-row='cross.p'] .map.value math [data-array='cross.s']")
-    assert [kind for kind, *_ in found["arrows"]] == ["value"]
-    assert set(found["lit"]) == {"cross.s"}
 
 
 @pytest.mark.parametrize("cell", ["cross.o[0,1,2]", "decoder.norm1.x[2,3]", "encoder.ffn.da[1,2]", "output.z[1,3]"])
@@ -267,19 +250,11 @@ return [...document.querySelectorAll(".map canvas")].filter((map) => map.getClie
 """
 
 
-def test_main_arrays_come_first_and_helpers_are_folded(page):
+def test_main_arrays_come_first_and_helpers_are_folded_until_one_is_chosen_or_the_reader_opens_them(page):
     open_explorer(page, "view=cell&cell=cross.s", width=1440)
     shown = page.script(SHOWN)
     assert shown[:6] == ["cross.s", "cross.ds", "cross.p", "cross.dp", "cross.o", "cross.do"]
     assert not {"cross.m", "cross.n", "cross.x", "cross.M", "cross.b_q", "cross.dp_mean"} & set(shown)
-    page.click(".helpers summary")
-    page.settle()
-    names = page.script("return [...App.machine.arrays.keys()].filter(name => name.startsWith('cross.'))")
-    assert set(page.script(SHOWN)) == set(names)
-
-
-def test_fold_opens_for_the_array_that_is_chosen_and_stays_as_the_reader_left_it(page):
-    open_explorer(page, "view=cell&cell=cross.s[0,1,2]", width=1440)
     page.script("App.set({cell: 'cross.m[0,1]'})")
     assert {"cross.m", "cross.b_q"} <= set(page.script(SHOWN))
     page.script("App.set({cell: 'decoder.self.s'})")  # it opened by itself, so it need not be open elsewhere
@@ -288,7 +263,8 @@ def test_fold_opens_for_the_array_that_is_chosen_and_stays_as_the_reader_left_it
     page.settle()
     page.script("App.set({cell: 'cross.s'})")
     page.settle()
-    assert "cross.m" in page.script(SHOWN)
+    names = page.script("return [...App.machine.arrays.keys()].filter(name => name.startsWith('cross.'))")
+    assert set(page.script(SHOWN)) == set(names)
 
 
 def test_every_array_is_shown_when_it_is_chosen(page):
@@ -337,10 +313,3 @@ def test_number_that_goes_nowhere_says_why(page):
     assert "decoder.self m, decoder.self n, decoder.self p, where it is left out" in said(page, "decoder.self.s[0,0,1]")
     assert "the optimizer. It is a final result." in said(page, "cross.dW_q[0,0]")
     assert "the backward pass starts from it" in said(page, "output.L[]")
-
-
-def test_memory_is_said_to_be_the_output_of_the_encoder(page):
-    open_explorer(page, "view=cell&cell=cross.M[0,0]", width=1440)
-    assert "the encoder’s output, handed over" in page.text(".inspector")
-    formula = page.script("return document.querySelector('[data-row=\\'cross.M\\'] math').textContent")
-    assert "encoder’s" in formula

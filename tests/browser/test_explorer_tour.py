@@ -25,7 +25,14 @@ GIVEN = "return Stations.at(arguments[0], Stations.road(App.machine))"
 SHOWN = "return [document.querySelector('.others a').hash, document.querySelector('.formula strong').innerText]"
 ROAD = "const {t, h, i, q, x, way} = Stations.road(App.machine); return [t, h, i, q, x, way.map(App.setCell)]"
 PLACE = "return document.querySelector('[data-focus=next]').getBoundingClientRect().top"
-STATES = ["", "word=o", "word=toot&weights=untrained", "word=po&smoothing=0.1&padding=2", "mistake=gamma-outside-sums"]
+STATES = [
+    "",
+    "word=toot&weights=untrained",
+    *(
+        pytest.param(state, marks=pytest.mark.weekly)
+        for state in ("word=o", "word=po&smoothing=0.1&padding=2", "mistake=gamma-outside-sums")
+    ),
+]
 
 
 def open_station(page, station, state="", **options):
@@ -225,11 +232,11 @@ return [document.querySelector('[data-focus=next]').disabled,
 def test_every_guess_gets_an_answer_and_leads_on(page, state):
     open_explorer(page, f"view=tour&{state}", width=1440)
     for station, name in enumerate(STATIONS, 1):
-        given = page.script(GIVEN, name)
-        options = given.get("options")
+        options = page.script(GIVEN, name).get("options")
         for guess in range(len(options or [1, 2, 3]) + 1):
             fresh = "App.set({station: arguments[0], edits: `E:0:${arguments[1] * 1e-14}`})"
             page.script(fresh, station, guess)
+            given = page.script(GIVEN, name)
             assert page.script(OPEN) == [True, ""]
             if not options and guess < 3:
                 value = [given["from"], given["to"], 0.1][guess]
@@ -430,25 +437,19 @@ def test_lessons_are_named_and_on_the_site_linked(page):
 
 @pytest.mark.parametrize("width", [320, 360, 768, 1440])
 def test_each_station_fits_the_window_before_and_after_its_answer(page, width):
-    open_explorer(page, "view=tour&word=stopstop", width=width)
+    open_explorer(page, "view=tour", width=width)
+    bottom = "return document.querySelector('main > article').getBoundingClientRect().bottom"
     places = set()
     for station in range(1, 13):
         go_to(page, station)
-        for _ in range(2):
+        for answer in (False, True)[: 1 if station == 12 else 2]:
+            if answer:
+                show_me(page)
             page.settle()
             assert page.overflow() == [], station
-            if width == 1440:
-                assert (
-                    page.script("return document.querySelector('main > article').getBoundingClientRect().bottom") <= 900
-                )
-            if station < 12:
-                places.add(page.script(PLACE))
-                show_me(page)
-    assert len(places) == 1 or width == 320  # the button to go on stays in one place
-    go_to(page, 11)
-    page.script("document.querySelector('.others a').focus()")
-    focused = "return document.activeElement.getBoundingClientRect().bottom"
-    assert page.script(focused) <= page.script("return document.querySelector('.onward').getBoundingClientRect().top")
+            assert width < 1440 or page.script(bottom) <= 900
+            places |= {page.script(PLACE)} if station < 12 else set()
+    assert len(places) == 1 or width in (320, 768)  # the button to go on stays in one place
 
 
 def test_maps_have_their_numbers_on_a_phone_and_sliders_their_ends(page):
@@ -462,7 +463,7 @@ def test_maps_have_their_numbers_on_a_phone_and_sliders_their_ends(page):
 
 @needs_axe
 def test_axe_finds_nothing_serious_before_and_after_an_answer(page):
-    for station, dark in itertools.product((1, 7, 11), (False, True)):
+    for station, dark in itertools.product((7, 11), (False, True)):
         open_station(page, station, dark=dark)
         assert page.axe(*[ABOUT_COLORS] * dark) == [], (station, dark)
         show_me(page)

@@ -3,7 +3,7 @@
 import pytest
 
 from minitransformer.course import find_lessons
-from tests.browser import chromium
+from tests.browser.chromium import axe_script
 from tests.browser.explorer import FOLDER, drawn
 from tests.browser.page import ABOUT_COLORS
 from tests.site.conftest import site
@@ -11,7 +11,7 @@ from tests.site.pages import Page
 
 __all__ = ["site"]  # the fixture that builds it
 pytestmark = pytest.mark.exhaustive
-needs_axe = pytest.mark.skipif(not chromium.axe_script(), reason=chromium.NEEDS_AXE)
+LESSON = "lessons/06_attention_backward.html"
 PAGES = (
     "index.html",
     "lessons/06_attention_backward.html",
@@ -19,55 +19,48 @@ PAGES = (
     "docs/api/decoding.html",
     "docs/exercises.html",
     "docs/one-file-transformer.html",
-    "docs/one-file-gpt.html",
     "docs/benchmarks.html",
-    "docs/explorer.html",
     "README.html",
     "explorer/index.html",
 )
-LESSON = "lessons/06_attention_backward.html"
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_page_loads_from_the_site_alone(page, site, path):
-    page.open(site, path, over="http")
-    assert page.text("h1")
-    assert page.broken_images() == []
-
-
-@pytest.mark.parametrize("path", PAGES)
-def test_page_can_be_read_from_a_file_in_every_width_and_in_light_and_in_dark(page, site, path):
+def test_page_loads_from_the_site_alone_and_can_be_read_in_every_width_and_scheme(page, site, path):
     """One test, so that the page is opened once."""
-    page.open(site, path, reduced_motion=True)
+    page.open(site, path, over="http", reduced_motion=True)
     assert page.text("h1")
     assert page.broken_images() == []
     for width in (360, 768, 1440):
         page.resize(width)
         page.settle()
         assert page.overflow() == [], width
+        if path == LESSON and width == 360 and axe_script():
+            assert page.axe() == []
     lightness = []
     for dark in (False, True):
         page.prefer(dark, reduced_motion=True)
         page.settle()
         lightness.append(page.lightness())
-        if chromium.axe_script():
+        if axe_script():
             assert (page.axe(ABOUT_COLORS) if dark else page.axe()) == [], dark
     assert lightness[0] > lightness[1] + 0.3  # pictures stay on white
 
 
-@pytest.mark.parametrize(("width", "height"), [(360, 640), (1440, 900)])
-def test_the_story_of_each_lesson_begins_on_the_first_screen(page, site, width, height):
-    tops = {}
+def test_the_story_of_each_lesson_begins_on_the_first_screen(page, site):
+    top = "return document.querySelector('h1 ~ section > p').getBoundingClientRect().top + scrollY;"
+    late = []
     for lesson in find_lessons():
-        page.open(site, f"lessons/{lesson.name}.html", width=width)
-        tops[lesson.number] = page.script(
-            "return document.querySelector('h1 ~ section > p').getBoundingClientRect().top + scrollY;"
-        )
-    assert {number: top for number, top in tops.items() if top > height - 100} == {}
+        page.open(site, f"lessons/{lesson.name}.html", width=360)
+        for width, height in ((360, 640), (1440, 900)):
+            page.resize(width)
+            page.settle()
+            late += [(lesson.number, width)] * (page.script(top) > height - 100)
+    assert late == []
 
 
 @pytest.mark.parametrize(("width", "beside"), [(360, False), (1440, True)])
-@pytest.mark.parametrize("path", [path for path in PAGES if "one-file" in path])
+@pytest.mark.parametrize("path", ["docs/one-file-transformer.html", "docs/one-file-gpt.html"])
 def test_each_note_stands_beside_its_code_or_below_it_and_hides_nothing(page, site, path, width, beside):
     page.open(site, path, width=width)
     places = page.script("""
@@ -87,12 +80,6 @@ def test_each_note_stands_beside_its_code_or_below_it_and_hides_nothing(page, si
     assert max(page.script(codes)) == 0
 
 
-@needs_axe
-def test_lesson_breaks_no_rule_of_axe_on_a_phone(page, site):
-    page.open(site, LESSON, width=360)
-    assert page.axe() == []
-
-
 def test_first_tab_stops_can_be_seen_and_have_names(page, site):
     for path in ("index.html", LESSON):
         page.open(site, path, width=1440)
@@ -101,17 +88,15 @@ def test_first_tab_stops_can_be_seen_and_have_names(page, site):
         assert [stop.element for stop in stops if not stop.name or not stop.visible] == []
 
 
-@pytest.mark.parametrize("kind", ["deeper", "answers", "code"])
-def test_what_can_be_skipped_is_folded_and_opens_with_the_keyboard(page, site, kind):
+def test_what_can_be_skipped_is_folded_and_opens_with_the_keyboard_or_by_a_link_into_it(page, site):
     page.open(site, LESSON)
-    fold = f"document.querySelector('details.{kind}')"
-    assert page.script(f"return {fold}.open") is False
-    page.script(f"{fold}.querySelector('summary').focus()")
-    page.press("ENTER")
-    assert page.script(f"return {fold}.open") is True
-
-
-def test_a_link_into_a_fold_unfolds_it(page, site):
+    assert page.script("return document.querySelector('a.next-page').getAttribute('href')").startswith("07_masks.html")
+    for kind in ("deeper", "answers", "code"):
+        fold = f"document.querySelector('details.{kind}')"
+        assert page.script(f"return {fold}.open") is False
+        page.script(f"{fold}.querySelector('summary').focus()")
+        page.press("ENTER")
+        assert page.script(f"return {fold}.open") is True
     heading = "how-much-gets-through"
     page.open(site, f"{LESSON}#{heading}")
     assert page.script(f"return document.getElementById('{heading}').closest('details').open") is True
@@ -151,11 +136,6 @@ def test_search_finds_the_lesson_on_a_subject(page, site):
         "})()"
     )
     assert any("03_softmax_cross_entropy" in link for link in found)
-
-
-def test_lessons_are_linked_to_the_next_one(page, site):
-    page.open(site, LESSON)
-    assert page.script("return document.querySelector('a.next-page').getAttribute('href')").startswith("07_masks.html")
 
 
 def test_task_of_a_lesson_runs_inside_it_in_the_colors_of_the_site(page, site):

@@ -1,6 +1,7 @@
 """The local server: the page's files and nothing else, for nobody else, and without a word on the terminal."""
 
 import http.client
+import itertools
 import socket
 import threading
 
@@ -41,89 +42,57 @@ def send(server, request):
         return b"".join(iter(lambda: connection.recv(65536), b"")).decode()
 
 
-@pytest.mark.parametrize(
-    ("path", "name", "kind"),
-    [
-        ("/", "index.html", "text/html; charset=utf-8"),
-        ("/index.html", "index.html", "text/html; charset=utf-8"),
-        ("/index.html?word=stop", "index.html", "text/html; charset=utf-8"),
-        ("/style.css", "style.css", "text/css; charset=utf-8"),
-        ("/views/model.js", "views/model.js", "text/javascript; charset=utf-8"),
-        ("/views%2Fmodel.js", "views/model.js", "text/javascript; charset=utf-8"),
-    ],
-)
-def test_files_of_the_page_are_served_with_their_types(path, name, kind, server, page):
-    status, headers, content = ask(server, path)
-    assert (status, headers["Content-Type"]) == (200, kind)
-    assert content == (page / name).read_text("utf-8")
-
-
-def test_data_js_is_that_of_the_model(server):
+def test_files_of_the_page_are_served_with_their_types(server, page):
+    for path, name, kind in (
+        ("/", "index.html", "text/html"),
+        ("/index.html?word=stop", "index.html", "text/html"),
+        ("/style.css", "style.css", "text/css"),
+        ("/views/model.js", "views/model.js", "text/javascript"),
+        ("/views%2Fmodel.js", "views/model.js", "text/javascript"),
+    ):
+        status, headers, content = ask(server, path)
+        assert (status, headers["Content-Type"]) == (200, f"{kind}; charset=utf-8")
+        assert content == (page / name).read_text("utf-8")
     status, headers, content = ask(server, "/data.js")
     assert (status, headers["Content-Type"]) == (200, "text/javascript; charset=utf-8")
     assert content == data_text(example_data("top"))
     assert read_model(content)["title"] == "top → pot"
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/missing.js",
-        "/views",
-        "/views/",
-        "/notes.txt",
-        "/../secret.js",
-        "/%2e%2e/secret.js",
-        "/%2E%2E%2fsecret.js",
-        "/views/../../secret.js",
-        "/views/%2e%2e/%2e%2e/secret.js",
-        "/..%5csecret.js",
-        "//secret.js",
-        "/%00",
-        "/%ff",
-        "/index.html%00.js",
-        "/etc/passwd",
-        "/./index.html",
-    ],
-)
-def test_nothing_else_is_served(path, server):
-    status, headers, content = ask(server, path)
-    assert (status, content) == (404, "There is no such file.\n")
-    assert headers["Content-Type"] == "text/plain; charset=utf-8"
-
-
-def test_a_whole_path_of_the_system_is_not_served(server, page):
-    assert ask(server, str(page / "index.html"))[0] == 404
-    assert ask(server, f"http://127.0.0.1:{server.server_port}{page}/index.html")[0] == 404
-
-
-def test_head_gets_the_headers_alone(server, page):
     status, headers, content = ask(server, "/", "HEAD")
     assert (status, content) == (200, "")
     assert headers["Content-Length"] == str(len((page / "index.html").read_bytes()))
     assert ask(server, "/missing", "HEAD")[::2] == (404, "")
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
-def test_other_methods_are_refused(method, server):
-    status, headers, content = ask(server, "/", method)
-    assert (status, headers["Allow"], content) == (405, "GET, HEAD", "Only GET and HEAD are allowed.\n")
+NOT_SERVED = """
+/missing.js /views /views/ /notes.txt /../secret.js /%2e%2e/secret.js /%2E%2E%2fsecret.js /views/../../secret.js
+/views/%2e%2e/%2e%2e/secret.js /..%5csecret.js //secret.js /%00 /%ff /index.html%00.js /etc/passwd /./index.html
+"""
 
 
-def test_localhost_is_the_same_host(server):
-    for host in (f"localhost:{server.server_port}", f"LOCALHOST:{server.server_port}"):
+def test_nothing_else_is_served(server, page):
+    whole = f"{page}/index.html", f"http://127.0.0.1:{server.server_port}{page}/index.html"
+    for path in (*NOT_SERVED.split(), *whole):
+        status, headers, content = ask(server, path)
+        assert (status, content) == (404, "There is no such file.\n"), path
+        assert headers["Content-Type"] == "text/plain; charset=utf-8"
+
+
+def test_other_methods_are_refused(server):
+    for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"):
+        status, headers, content = ask(server, "/", method)
+        assert (status, headers["Allow"], content) == (405, "GET, HEAD", "Only GET and HEAD are allowed.\n")
+
+
+def test_another_host_is_refused_and_localhost_is_the_same(server):
+    port = server.server_port
+    for host in (f"localhost:{port}", f"LOCALHOST:{port}"):
         assert ask(server, Host=host)[0] == 200
-
-
-@pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
-@pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:{port}", "127.0.0.1", "localhost:1", "127.0.0.1:{port}.evil.example", ""]
-)
-def test_another_host_is_refused(method, host, server):
-    status, headers, content = ask(server, "/data.js", method, Host=host.format(port=server.server_port))
-    assert status == 403
-    assert headers["X-Content-Type-Options"] == "nosniff"
-    assert content == ("" if method == "HEAD" else f"This page is only for http://127.0.0.1:{server.server_port}/\n")
+    others = ("evil.example", f"evil.example:{port}", "127.0.0.1", "localhost:1", f"127.0.0.1:{port}.evil.example", "")
+    for method, host in itertools.product(("GET", "HEAD", "POST"), others):
+        status, headers, content = ask(server, "/data.js", method, Host=host)
+        assert status == 403
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert content == ("" if method == "HEAD" else f"This page is only for http://127.0.0.1:{port}/\n")
 
 
 def test_a_request_with_no_host_or_two_is_refused(server):
@@ -134,25 +103,23 @@ def test_a_request_with_no_host_or_two_is_refused(server):
     assert "This page is only for" in send(server, b"GET /\r\n\r\n")  # as before HTTP/1.0
 
 
-@pytest.mark.parametrize(
-    ("request_line", "status"),
-    [
+def test_a_broken_request_gets_one_line_of_plain_text(server):
+    for request, status in (
         (b"nonsense\r\n\r\n", "400"),
         (b"FLY / HTTP/1.1\r\nHost: x\r\n\r\n", "501"),
         (b"GET / HTTP/9.9\r\n\r\n", "505"),
         (b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\n\r\n", "414"),
         (b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 200 + b"\r\n", "431"),
-    ],
-)
-def test_a_broken_request_gets_one_line_of_plain_text(request_line, status, server):
-    answer = send(server, request_line)
-    head, _, content = answer.partition("\r\n\r\n")
-    assert status in head.split("\r\n")[0] or answer.count("\n") == 1
-    assert "<" not in content
-    assert ask(server)[0] == 200
+    ):
+        answer = send(server, request)
+        head, _, content = answer.partition("\r\n\r\n")
+        assert status in head.split("\r\n")[0] or answer.count("\n") == 1
+        assert "<" not in content
+        assert ask(server)[0] == 200
 
 
 def test_every_answer_tells_the_browser_what_is_allowed(server):
+    assert server.socket.getsockname() == ("127.0.0.1", server.server_port)  # only this computer can connect
     for path, method in (("/", "GET"), ("/data.js", "HEAD"), ("/missing", "GET"), ("/", "POST")):
         headers = ask(server, path, method)[1]
         assert headers["Cache-Control"] == "no-store"
@@ -164,10 +131,6 @@ def test_every_answer_tells_the_browser_what_is_allowed(server):
         assert policy["script-src"] == "'self' 'unsafe-eval'"
         assert policy["style-src"] == "'self' 'unsafe-inline'"
         assert policy["img-src"] == "'self' data:"
-
-
-def test_only_this_computer_can_connect(server):
-    assert server.socket.getsockname() == ("127.0.0.1", server.server_port)
 
 
 def test_nothing_is_printed(server, capfd):

@@ -25,22 +25,12 @@ def test_toy_tasks_know_the_right_answer(task, source, answer):
     assert writing.encode(answer) == answered
 
 
-@pytest.mark.parametrize(
-    ("task", "source"),
-    [
-        ("addition", "12"),
-        ("addition", "1+2+3"),
-        ("addition", "12345+1"),
-        ("recall", "a3k7c"),
-        ("recall", "k"),
-        ("recall", "a3k7"),
-        ("reverse", ""),
-    ],
-)
-def test_some_sources_have_no_right_answer(task, source):
-    writing = toy_writing(task)
-    writing.encode(source)
-    assert writing.solve(source) is None
+def test_some_sources_have_no_right_answer():
+    wrong = {"addition": ["12", "1+2+3", "12345+1"], "recall": ["a3k7c", "k", "a3k7"], "reverse": [""]}
+    for task, sources in wrong.items():
+        for source in sources:
+            toy_writing(task).encode(source)
+            assert toy_writing(task).solve(source) is None
 
 
 @pytest.mark.parametrize("task", ["copy", "reverse", "sort", "addition", "recall"])

@@ -13,7 +13,6 @@ from tests.site.build import ROOT
 from tests.site.pages import Page, dead, foreign_addresses, is_foreign
 
 pytestmark = pytest.mark.exhaustive  # building takes 20 seconds
-every_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
 EXPLORED = re.compile(r"explorer/index\.html#view=cell&cell=([\w.]+)")
 
 
@@ -77,17 +76,25 @@ def test_every_page_has_one_title_and_leads_back_to_the_front_page(site, pages):
         assert f"{up}index.html" in page.links or page.path == site / "index.html", page.path
 
 
-@every_lesson
-def test_lesson_has_its_outputs_and_figures(lesson, site, pages):
-    page = pages[site / "lessons" / f"{lesson.name}.html"]
-    lines = {line.rstrip() for line in page.text.splitlines()}
-    for cell in read_outputs(lesson.name)["cells"]:
-        assert {line.rstrip() for line in cell["printed"].splitlines()} <= lines
-    shown = {image["src"].rpartition("/")[2] for image in page.images}
-    assert set(lesson.figures) <= shown
+def test_lesson_has_its_outputs_figures_and_folds_and_leads_to_its_numbers_in_the_explorer(site, pages):
+    for lesson in LESSONS:
+        page, outputs = pages[site / "lessons" / f"{lesson.name}.html"], read_outputs(lesson.name)
+        lines = {line.rstrip() for line in page.text.splitlines()}
+        for cell in outputs["cells"]:
+            assert {line.rstrip() for line in cell["printed"].splitlines()} <= lines, lesson
+        shown = {image["src"].rpartition("/")[2] for image in page.images}
+        assert set(lesson.figures) <= shown, lesson
+        kinds = [fold.split()[-1] for fold in page.folds if fold.startswith("fold ")]
+        folds = ["recall"] * bool(read_recall(lesson)) + ["deeper", "answers"]
+        assert [kind for kind in kinds if kind != "code"] == folds, lesson
+        assert "lesson.finish(" in "".join(page.folded)
+        assert "lesson = begin(" in "".join(page.folded)
+        linked = {match[1] for link in page.links if (match := EXPLORED.search(link))}
+        assert linked == {name.partition("[")[0] for name in outputs["examples"]}, lesson
+        assert linked <= numbers(load_example()).keys()
 
 
-@every_lesson
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
 def test_lesson_is_a_notebook_to_download_with_its_pictures_in_it(lesson, site, pages):
     assert f"{lesson.name}.ipynb" in pages[site / "lessons" / f"{lesson.name}.html"].links
     nbformat = pytest.importorskip("nbformat")
@@ -97,23 +104,6 @@ def test_lesson_is_a_notebook_to_download_with_its_pictures_in_it(lesson, site, 
     assert list(dict.fromkeys(attached)) == list(lesson.figures)
     prose = "".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     assert set(re.findall(r"!\[[^]]*\]\((.*?)\)", prose)) == {f"attachment:{name}" for name in lesson.figures}
-
-
-@every_lesson
-def test_lesson_folds_what_may_be_skipped(lesson, site, pages):
-    page = pages[site / "lessons" / f"{lesson.name}.html"]
-    kinds = [fold.split()[-1] for fold in page.folds if fold.startswith("fold ")]
-    assert [kind for kind in kinds if kind != "code"] == ["recall"] * bool(read_recall(lesson)) + ["deeper", "answers"]
-    assert "lesson.finish(" in "".join(page.folded)
-    assert "lesson = begin(" in "".join(page.folded)
-
-
-@every_lesson
-def test_lesson_leads_to_its_numbers_in_the_explorer(lesson, site, pages):
-    page = pages[site / "lessons" / f"{lesson.name}.html"]
-    linked = {match[1] for link in page.links if (match := EXPLORED.search(link))}
-    assert linked == {name.partition("[")[0] for name in read_outputs(lesson.name)["examples"]}
-    assert linked <= numbers(load_example()).keys()
 
 
 def test_tasks_of_lessons_are_embedded_with_a_title_and_a_link(site, pages):
