@@ -10,7 +10,7 @@ from minitransformer.example import load_example
 from minitransformer.example.numbers import named_weights
 from minitransformer.training import Adam
 from minitransformer.vocabulary import EOS, PAD
-from tests.browser.cases import Case, all_cases, example_of, shapes
+from tests.browser.cases import Case, all_cases, example_of, results_and_gradients, shapes
 from tests.browser.engine import BUILD, to_page
 from tests.browser.numbers import differences
 
