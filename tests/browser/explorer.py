@@ -18,6 +18,11 @@ FINISH = "document.getAnimations().forEach(animation => animation.finish());"
 needs_axe = pytest.mark.skipif(not axe_script(), reason=NEEDS_AXE)
 
 
+def weekly(values):
+    """These parameters of a test in the weekly run alone: the others are enough to notice what breaks all of them."""
+    return [pytest.param(value, marks=pytest.mark.weekly) for value in values]
+
+
 def open_explorer(page, state="", folder=FOLDER, **options):
     page.open(folder, f"index.html#{state}", **options)
     drawn(page)

@@ -43,7 +43,9 @@ def test_click_on_a_map_chooses_the_number_that_is_drawn_there(page, width):
     open_explorer(page, "view=cell", width=width)
     for array in ("cross.ds", "encoder.ffn.W_1", "decoder.norm2.gamma", "output.L"):
         show(page, f"view=cell&cell={array}")
-        page.script("document.querySelector(arguments[0]).scrollIntoView({block: 'center'})", f"[data-array='{array}']")
+        page.script(
+            "document.querySelector(arguments[0]).scrollIntoView({block: 'center'})", f"canvas[data-array='{array}']"
+        )
         regions = page.script(REGIONS, array)
         size = page.script("return App.machine.get(arguments[0]).size", array)
         names = page.script(

@@ -14,7 +14,7 @@ from minitransformer.explorer.writing import toy_writing
 from minitransformer.models import Transformer
 from minitransformer.vocabulary import BOS, EOS, PAD
 from tests.browser.cases import Case
-from tests.browser.explorer import FOLDER, UNFOLD, VIEWS, address, drawn, open_explorer, show, type_into, until
+from tests.browser.explorer import FOLDER, UNFOLD, VIEWS, address, drawn, open_explorer, show, type_into, until, weekly
 from tests.browser.numbers import differences
 from tests.explorer.reading import read_model, state_of
 
@@ -49,7 +49,7 @@ def scripts_of(page):
     return page.script("return [...document.scripts].map(script => script.getAttribute('src'))").count("letters.js")
 
 
-@pytest.mark.parametrize("over", ["file", "http"])
+@pytest.mark.parametrize("over", ["file", *weekly(["http"])])
 def test_a_word_of_other_letters_or_a_longer_one_loads_the_second_model_once(page, over):
     open_explorer(page, START, over=over)
     assert scripts_of(page) == 0

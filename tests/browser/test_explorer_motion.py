@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.browser.explorer import drawn, open_explorer, until
+from tests.browser.explorer import drawn, open_explorer, until, weekly
 
 pytestmark = pytest.mark.exhaustive
 KEEP = "window.kept = [...document.querySelectorAll('main canvas, header, .inputs, footer, .places, .place')]"
@@ -32,7 +32,7 @@ def test_arrow_key_keeps_all_maps_and_paints_no_number_again(page):
     assert page.script(PICTURES) == moved
 
 
-@pytest.mark.parametrize("view", ["model", "cell"])
+@pytest.mark.parametrize("view", ["cell", *weekly(["model"])])
 def test_what_changes_is_painted_as_after_a_reload_and_other_numbers_into_the_same_maps(page, view):
     for change in ("{edits: 'cross.s:3:2'}", "{steps: 3}", "{word: 'tops'}", *OTHER_ARRAYS):
         open_explorer(page, f"view={view}&cell=cross.s[0,0,3]", width=1440)

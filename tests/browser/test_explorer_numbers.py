@@ -85,7 +85,8 @@ EXAMPLES = [
 
 SLOPES = [
     *(pytest.param(case, 1e-5, 1e-6, id=f"quotient, {case.name}") for case in EXAMPLES),
-    *(pytest.param(case, 0, 1e-10, id=f"complex step, {name_of(case)}") for case in [*EXAMPLES, *shapes()]),
+    *(pytest.param(case, 0, 1e-10, id=f"complex step, {name_of(case)}") for case in EXAMPLES),
+    *(pytest.param(case, 0, 1e-10, id=f"complex step, {name_of(case)}", marks=pytest.mark.weekly) for case in shapes()),
 ]
 
 

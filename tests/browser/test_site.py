@@ -4,7 +4,7 @@ import pytest
 
 from minitransformer.course import find_lessons
 from tests.browser.chromium import axe_script
-from tests.browser.explorer import FOLDER, drawn
+from tests.browser.explorer import FOLDER, drawn, weekly
 from tests.browser.page import ABOUT_COLORS
 from tests.site.conftest import site
 from tests.site.pages import Page
@@ -13,19 +13,16 @@ __all__ = ["site"]  # the fixture that builds it
 pytestmark = pytest.mark.exhaustive
 LESSON = "lessons/06_attention_backward.html"
 PAGES = (
-    "index.html",
-    "lessons/06_attention_backward.html",
     "lessons/README.html",
     "docs/api/decoding.html",
     "docs/exercises.html",
-    "docs/one-file-transformer.html",
     "docs/benchmarks.html",
     "README.html",
     "explorer/index.html",
 )
 
 
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("path", ["index.html", LESSON, "docs/one-file-transformer.html", *weekly(PAGES)])
 def test_page_loads_from_the_site_alone_and_can_be_read_in_every_width_and_scheme(page, site, path):
     """One test, so that the page is opened once."""
     page.open(site, path, over="http", reduced_motion=True)
