@@ -1,4 +1,4 @@
-"""How long the explorer blocks the main thread while somebody steps from number to number with the arrow keys:
+"""How long the explorer occupies the main thread while somebody steps from number to number with the arrow keys:
 
 python -m tests.browser.frames
 """
@@ -26,21 +26,6 @@ ARRAYS = {  # small, large, and the one that goes to most others
     "the running example": ("cross.s", "encoder.ffn.W_1", "E"),
     "235,392 weights": ("decoder1.cross.s", "encoder1.ffn.W_1", "E"),
 }
-# Messages that the page sends to itself arrive one after the other: what keeps them waiting blocks the main thread.
-WATCH = """
-const {port1, port2} = new MessageChannel();
-let last = performance.now();
-window.longest = 0;
-window.running = true;
-port1.onmessage = () => {
-  const now = performance.now();
-  longest = Math.max(longest, now - last);
-  last = now;
-  if (running) port2.postMessage(0);
-};
-port2.postMessage(0);
-"""
-TAKE = "const found = longest; longest = 0; return found"
 
 
 def large_model():
@@ -49,20 +34,6 @@ def large_model():
     source = np.random.default_rng(0).integers(3, VOCABULARY, 8).tolist()
     model = Transformer(config, seed=0, dtype=np.float32)
     return model_data(model, ids_writing(VOCABULARY), source, source[::-1])
-
-
-def blocked(page, array, folder):
-    """Milliseconds that the main thread was blocked for at a time, the longest after each key."""
-    start(page, array, folder)
-    page.script(WATCH)
-    page.script(TAKE)
-    times = []
-    for key in KEYS:
-        page.press(key)
-        page.settle()
-        times.append(page.script(TAKE))
-    page.script("running = false")
-    return times
 
 
 def busy(page, array, folder):
@@ -94,16 +65,15 @@ def main():
     if reason := chromium.missing():
         sys.exit(f"This {reason}")
     driver = chromium.running(chromium.find_browser(), chromium.find_driver())
-    print(f"{'blocked':>16} {'processor':>16}  milliseconds of one key, median and longest of {len(KEYS)}, in")
+    print(f"{'processor':>16}  milliseconds of one key, median and longest of {len(KEYS)}, in")
     with driver as started, contextlib.ExitStack() as servers, tempfile.TemporaryDirectory() as parent:
         page = Page(started, servers)
         large = Path(parent) / "large"
         write_page(large_model(), large)
         for folder, (title, names) in zip((page_folder(), large), ARRAYS.items(), strict=True):
             for name in names:
-                all_times = blocked(page, name, folder), busy(page, name, folder)
-                columns = " ".join(f"{statistics.median(times):8.1f} {max(times):7.1f}" for times in all_times)
-                print(f"{columns}  {title}, {name}", flush=True)
+                times = busy(page, name, folder)
+                print(f"{statistics.median(times):8.1f} {max(times):7.1f}  {title}, {name}", flush=True)
 
 
 if __name__ == "__main__":

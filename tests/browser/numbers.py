@@ -53,7 +53,7 @@ def differences(page, cases):
     for case, ours, own, theirs in zip(cases, expected, names, found, strict=True):
         worst = groups.get(case.group, Worst())
         for name, values in zip(own, theirs, strict=True):
-            scale = np.abs(ours[name.replace("db_k", "dk")]).max()  # db_k is 0, except for rounding
+            scale = np.abs(ours[name.replace("db_k", "dW_k")]).max()  # db_k is 0, except for rounding
             worst = worse(worst, ours[name], values, scale, f"{name} ({case.name})")
         groups[case.group] = worst
     return groups

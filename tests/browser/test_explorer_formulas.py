@@ -125,14 +125,6 @@ def test_formula_fits_its_box(page, width):
         assert cut == []
 
 
-def test_screen_reader_is_told_the_structure_of_a_formula(page):
-    open_explorer(page, "view=cell&cell=cross.s", width=1440)
-    page.script("document.querySelector('canvas[data-array=\"cross.s\"]').parentElement.querySelector('math').id = 'm'")
-    nodes = page.driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
-    roles = [node["role"]["value"] for node in nodes if not node["ignored"]]
-    assert {"MathMLMath", "MathMLFraction", "MathMLSub", "MathMLUnder", "MathMLSquareRoot"} <= set(roles)
-
-
 def test_every_array_has_a_word_that_stands_beside_its_letter(page):
     open_explorer(page, "view=model")
     all_words = "[...App.machine.arrays.values()].filter(array => !Show.word(array)).map(({name}) => name)"

@@ -6,7 +6,6 @@ import shutil
 import numpy as np
 import pytest
 
-from minitransformer.decoding import greedy_decode
 from minitransformer.example.model import Example
 from minitransformer.explorer import model_data, write_page
 from minitransformer.explorer.letters import CONFIG, letters_file
@@ -86,13 +85,6 @@ def test_other_signs_and_long_words_get_a_sentence(page):
             type_into(page, "word", word)
             assert sentence in page.text("#problem-word")
             assert address(page) == state
-
-
-def test_address_of_a_word_opens_the_second_model(page):
-    open_explorer(page, "view=cell&cell=cross.p[0,4,1]&word=grace&model=letters", width=1440)
-    assert page.script("return [MODEL.sizes.C, App.state.word]") == [24, "grace"]
-    assert "12,888" in page.text(".model")
-    assert page.script("return App.cell()") == {"name": "cross.p", "flat": 21}
 
 
 def test_the_small_model_is_one_button_or_the_back_key_away(page):
@@ -179,14 +171,6 @@ def test_every_array_of_the_second_model_is_that_of_the_library(page, model):
     assert worst.tensors > 160 * len(cases)
     assert worst.absolute < 1e-12, worst
     assert worst.relative < 1e-12, worst
-
-
-def test_fifty_words_are_written_as_the_library_writes_them(page, model):
-    open_explorer(page, f"{START}&model=letters")
-    rng = np.random.default_rng(0)
-    words = [rng.integers(3, 29, size=(1, length)) for length in rng.integers(1, 9, size=50)]
-    expected = [[int(i) for i in greedy_decode(model, word, 8)[0] if i not in (PAD, EOS)] for word in words]
-    assert page.script(f"{GREEDY} return arguments[0].map(greedy)", [word[0].tolist() for word in words]) == expected
 
 
 LABELS = """
