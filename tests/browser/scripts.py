@@ -79,7 +79,8 @@ const now = document.activeElement, last = passed[passed.length - 1];
 if (last) visible.push(last.seen && look(last.element) !== last.look);
 if (!now || now === document.body || passed.some(({element}) => element === now)) return null;
 passed.push({element: now, look: look(now), seen: inWindow(now)});
-return describe(now);
+// what names most elements; the browser is asked for the names of the others
+return [describe(now), (now.ariaLabel ?? now.labels?.[0]?.textContent ?? now.textContent).trim()];
 """
 
 AFTER_TABS = """
