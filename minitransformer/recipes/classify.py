@@ -107,7 +107,7 @@ class DigitsRecipe(ClassifyRecipe):
     defaults: Any = SizedOptions(
         steps=4000, warmup=50, weight_decay=0.05, positions="learned", d_model=32, num_layers=2
     )
-    memory_like = partial(BERT, num_classes=1)
+    memory_like = staticmethod(partial(BERT, num_classes=1))  # a plain partial becomes a method in Python 3.14
     fitting, resumed_data, metadata = Recipe.fitting, Recipe.resumed_data, Recipe.metadata
 
     def data(self, options: Any, tokenizer: Tokenizer | None = None) -> DigitsTask:
