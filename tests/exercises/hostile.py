@@ -214,8 +214,13 @@ def left_in(folder, environment):
 
 def sleepers():
     """The programs called sleep, which need not have a mark."""
-    listed = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True).stdout.splitlines()
-    return {int(line.split()[0]) for line in listed if line.split()[1:] == ["sleep", SECONDS]}
+    wanted = f"sleep\0{SECONDS}\0".encode()
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has just ended
+            if path.read_bytes() == wanted:
+                found.add(int(path.parent.name))
+    return found
 
 
 def attempt(hostile, folder):
