@@ -38,7 +38,8 @@ def test_the_example_in_the_help_of_the_package_trains_and_decodes(capsys):
 @pytest.mark.parametrize("kind", [mt.TrainingSettings, mt.TransformerConfig])
 def test_help_explains_every_field_and_no_other(kind):
     text = pydoc.render_doc(kind, renderer=pydoc.plaintext)
-    explained = re.findall(r"^ \|      (\w+): \S", text.partition("Methods defined here")[0], flags=re.MULTILINE)
+    fields = text.partition("Fields:\n")[2].partition("Methods defined here")[0]  # before them is the signature
+    explained = re.findall(r"^ \|      (\w+): \S", fields, flags=re.MULTILINE)
     assert explained == [field.name for field in dataclasses.fields(kind)]
 
 
