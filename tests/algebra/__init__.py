@@ -6,5 +6,5 @@ cases_*.py          one case for each branch of each pair
 test_pairs.py       every pair of `minitransformer.functional` is proven, nothing is left out, and a bug is noticed
 test_docstrings.py  the formulas of the docstrings are the derivatives of the code
 test_symbols.py     forward on symbols is forward on numbers, with numbers for the symbols
-test_names.py       derivatives and comparisons are those of SymPy
+test_names.py       two forms of one expression are equal, and different ones are not
 """

@@ -7,7 +7,6 @@ stand for. `vanishes` also uses what is known about them: exp(a) exp(-a) = 1, a 
 and a reciprocal times its number is 1.
 
 Derivatives follow the chain rule: SymPy differentiates the polynomials, and RULES the named functions.
-`test_names.py` compares both with `sympy.diff` of the expression without names.
 """
 
 from collections.abc import Iterable
@@ -244,14 +243,3 @@ def _all_symbols(expressions: Iterable[sympy.Expr]) -> list[sympy.Symbol]:
                 function, argument = _definitions[symbol]
                 waiting += [argument, RULES[function](symbol, argument)]
     return list(found)
-
-
-def without_names(expression: sympy.Expr) -> sympy.Expr:
-    """The expression as SymPy would write it: every name replaced by what it stands for."""
-    functions = {"exp": sympy.exp, "log": sympy.log, "tanh": sympy.tanh, "sqrt": sympy.sqrt}
-    functions["reciprocal"] = lambda x: 1 / x
-    for symbol in reversed(_definitions):
-        if expression.has(symbol):
-            function, argument = _definitions[symbol]
-            expression = expression.xreplace({symbol: functions[function](argument)})
-    return expression

@@ -160,15 +160,3 @@ def test_a_misprint_is_noticed(make, misprint, entries):
 def test_every_jacobian_is_read_or_listed_with_a_reason():
     documented = {name for name in F.__all__ if "Jacobian  " in (getattr(F, name).__doc__ or "")}
     assert documented == {make.__name__ for make in ROWS} | NOT_READ.keys()
-
-
-@pytest.mark.parametrize(
-    ("formula", "python"),
-    [
-        ("p_i (1[i = j] - p_j)", "p[i]*(one_if(i == j)-p[j])"),
-        ("1[i = j] (Phi(x_i) + x_i phi(x_i))", "one_if(i == j)*(Phi(x[i])+x[i]*phi(x[i]))"),
-        ("r (1[x_i > 0] - 1/C - x_hat_i^2 / C)", "r*(one_if(x[i] > 0)-1/C-x_hat[i]**2/C)"),
-    ],
-)
-def test_a_formula_is_read_as_it_is_meant(formula, python):
-    assert python_of(formula) == python

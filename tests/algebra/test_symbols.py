@@ -101,12 +101,6 @@ def test_a_float_is_the_simplest_fraction_that_rounds_to_it(number, fraction):
     assert symbols.exact(number) == sympy.Rational(fraction)
 
 
-def test_a_float_without_a_simple_fraction_is_its_own_value():
-    root = math.sqrt(0.5)
-    assert symbols.exact(root) == sympy.Rational(root)
-    assert symbols.exact(root) ** 2 != sympy.Rational(1, 2)
-
-
 def test_a_comparison_that_signs_do_not_decide_needs_an_answer():
     x = symbols.wrap(np.array([sympy.Symbol("x", real=True)]))
     with pytest.raises(TypeError, match="undecided"):

@@ -91,7 +91,7 @@ def along_directions(subject):
     """The check of one row along one random direction -> Report.
 
     Each tensor of a single function or layer has its own with NumPy. Else one runs through all tensors together, which
-    takes one forward. The tensors of stacks are taken one by one with `--exhaustive`, below.
+    takes one forward. The tensors of stacks are taken one by one with `--weekly`, below.
     """
     together = backend_name() != "numpy" or is_stack(subject.group)
     return subject.check(max_entries=0, directions=1, together=together)
