@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from minitransformer.backend import to_host, xp
+from minitransformer.functional import layer_norm, layer_norm_backward, softmax, softmax_backward
 from minitransformer.kernels import launch
 from minitransformer.kernels.dispatch import plain_formulas
-from tests.helpers import relative_error
+from tests.helpers import random_host_array, relative_error
+from tests.kernels.comparing import assert_same, fused, plain
 from tests.kernels.cuda_on_cpu import kernels_in
 from tests.strict.meter import measured
 from tests.strict.training import SmallTraining, batches
@@ -35,12 +37,25 @@ def _results(dtype):
     ("dtype", "most"), [(np.float32, 3e-5), pytest.param(np.float64, 1e-11, marks=pytest.mark.exhaustive)]
 )
 def test_fused_training_is_that_of_the_plain_formulas(device, dtype, most):
-    fused = _results(dtype)
+    ours = _results(dtype)
     with plain_formulas():
-        plain = _results(dtype)
-    assert len(set(fused[0])) == 2, "it moves, and draws new dropout masks"
-    for got, expected in zip(fused, plain, strict=True):
+        plainly = _results(dtype)
+    assert len(set(ours[0])) == 2, "it moves, and draws new dropout masks"
+    for got, expected in zip(ours, plainly, strict=True):
         assert relative_error(got, expected) < most
+
+
+def test_the_last_row_and_the_last_column_count(device):
+    """In the step above the last row is padding."""
+    rng = np.random.default_rng(0)
+    x, dy = (random_host_array(rng, 5, 33, dtype=np.float32) for _ in range(2))
+    expected = plain(layer_norm, x, x[0], x[1])
+    got = fused("layer_norm", x, x[0], x[1])
+    assert_same(got, expected, np.float32)
+    assert_same(fused("layer_norm_backward", dy, got[1]), plain(layer_norm_backward, dy, expected[1]), np.float32)
+    p, _ = plain(softmax, x)
+    assert_same(fused("softmax", x)[0], p, np.float32)
+    assert_same(fused("softmax_backward", dy, p.astype(np.float32)), plain(softmax_backward, dy, p), np.float32)
 
 
 @pytest.mark.skipif(np.__version__.startswith("1."), reason="NumPy 1 promotes arrays without axes by their value")
