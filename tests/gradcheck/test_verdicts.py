@@ -105,6 +105,12 @@ def test_entries_at_a_kink_are_checked_nearby(forward):
     assert check_layer(wrong, x).verdict == WRONG
 
 
+def test_a_gradient_of_nan_at_a_kink_is_wrong():
+    norm = Function(lambda x: np.sqrt((x * x).sum()), lambda dy, x: dy * x / np.sqrt((x * x).sum()))
+    with np.errstate(invalid="ignore"):
+        assert check_layer(norm, np.zeros(SHAPE)).verdict == WRONG
+
+
 def table_of(size, scale):
     """y = x + |E| for a table E of `size` entries, with one entry of the gradient scaled."""
 
