@@ -162,13 +162,6 @@ def test_what_the_transformer_replaced_is_trained_with_the_same_recipe(model):
     assert result["steps"] == 3
 
 
-def test_option_that_a_recurrent_model_cannot_have_is_refused(capsys):
-    refused = "train: --norm is for Transformers, and --model lstm is none\n"
-    assert_refused(
-        run(capsys, "train", "translation", "--text", "pairs.tsv", "--model", "lstm", "--norm", "pre"), refused
-    )
-
-
 @pytest.mark.exhaustive
 def test_minutes_set_the_number_of_steps():
     out, result = train("--minutes", 0.02)
