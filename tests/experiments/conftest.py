@@ -197,3 +197,9 @@ def small_data(monkeypatch, tmp_path):
     recipe = get_recipe("translation")
     sizes = {"d_model": 32, "vocab_size": 280, "batch_size": 100}
     monkeypatch.setattr(recipe, "defaults", type(recipe.defaults)(**sizes))
+
+
+@pytest.fixture(autouse=True)
+def no_lines_of_progress(monkeypatch):
+    """What a command prints does not depend on how busy the machine is."""
+    monkeypatch.setattr("minitransformer.system.progress.LINE_INTERVAL", float("inf"))
