@@ -34,6 +34,12 @@ def test_windows_are_consecutive_tokens_and_targets_are_shifted_by_one():
     assert batch.inputs == (batch.ids,)
 
 
+def test_windows_start_at_every_possible_position_of_the_training_text():
+    batch = make_task().batch(np.random.default_rng(0), 3000)
+    assert set(batch.ids[:, 0]) == set(range(40 - LENGTH))
+    assert batch.targets.max() == 39
+
+
 def test_the_shortest_text_has_one_window():
     task = make_task(train=LENGTH + 1, held_out=LENGTH + 1)
     assert np.array_equal(task.batch(np.random.default_rng(0), 2).ids, [[0, 1, 2, 3, 4]] * 2)
