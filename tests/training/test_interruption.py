@@ -109,7 +109,6 @@ def interrupted(training, send, seconds):
         ("of the last", 1, from_a_thread, 3),
         ("exponential", 2, from_a_thread, 3),
         pytest.param("of the last", 1, from_outside, 10, marks=pytest.mark.exhaustive),
-        pytest.param("exponential", 1, from_a_thread, 70, marks=pytest.mark.exhaustive),
     ],
 )
 def test_ctrl_c_at_any_moment_leaves_the_state_after_a_whole_step(average, threads, send, count, record_property):
