@@ -9,7 +9,7 @@ from minitransformer.data import Batch
 from minitransformer.decoding import generate
 from minitransformer.functional import cross_entropy
 from minitransformer.models import Transformer, TransformerConfig, t5_config
-from tests.helpers import device, host, randomize, relative_error
+from tests.helpers import device, host, randomize, relative_error, same
 from tests.models.learning import check_that_one_step_moves_every_parameter
 
 V, H, C, F = 11, 3, 12, 7
@@ -41,6 +41,7 @@ def test_output_is_scaled_where_it_is_tied_and_has_a_matrix_of_its_own_in_versio
     model = build_random()
     z = host(decoded(model))
     E = host(model.source_embedding.tokens.E.data)
+    assert same(model.source_embedding(SOURCE), E[SOURCE]), "token vectors are not scaled"
     assert model.output.E is model.target_embedding.tokens.E is model.source_embedding.tokens.E
     assert relative_error(model(SOURCE, TARGET), z @ E.T / np.sqrt(C)) <= 1e-14
     model = build_random(**V1_1)
