@@ -44,7 +44,7 @@ class BuildWithLessons(build_py):
 
     def get_source_files(self):
         """The files that an sdist needs."""
-        return [*super().get_source_files(), *map(str, self.lessons())]
+        return [*super().get_source_files(), *map(str, self.lessons()), "lessons/wheel.py"]
 
     def get_outputs(self, include_bytecode=True):
         """The files that are built."""

@@ -1,10 +1,14 @@
-"""A wheel, built from a copy of the checkout and installed: its course works, and nothing is written into it."""
+"""A wheel, built from a copy of the checkout and installed: its course works, and nothing is written into it.
+
+An sdist gives the same wheel.
+"""
 
 import importlib.metadata
 import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -31,21 +35,37 @@ def setuptools_can_build():
     return major >= 71  # older ones need the package wheel
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """A folder that the wheel is installed in."""
-    folder = tmp_path_factory.mktemp("wheel")
-    (folder / "source").mkdir()
+def copy_of_the_checkout(folder):
+    """Copy what a wheel or an sdist is built from, so that nothing is written into the checkout -> the copy."""
+    folder.mkdir()
     for name in SOURCES:
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, folder / "source" / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
-            shutil.copyfile(ROOT / name, folder / "source" / name)
+            shutil.copyfile(ROOT / name, folder / name)
+    return folder
+
+
+def build_wheel(source, folder):
+    """Build a folder or an sdist -> the wheel."""
     isolation = ["--no-build-isolation"] if setuptools_can_build() else []
-    pip("wheel", "--no-deps", *isolation, "--wheel-dir", folder, folder / "source")
+    pip("wheel", "--no-deps", *isolation, "--wheel-dir", folder, source)
     (wheel,) = folder.glob("*.whl")
-    pip("install", "--no-deps", "--target", folder / "site", wheel)
-    return folder / "site"
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The wheel."""
+    folder = tmp_path_factory.mktemp("wheel")
+    return build_wheel(copy_of_the_checkout(folder / "source"), folder)
+
+
+@pytest.fixture(scope="module")
+def site(wheel):
+    """A folder that the wheel is installed in."""
+    pip("install", "--no-deps", "--target", wheel.parent / "site", wheel)
+    return wheel.parent / "site"
 
 
 def tree(folder):
@@ -85,3 +105,13 @@ def test_course_of_a_wheel_works_in_a_folder_of_ones_own_and_the_wheel_stays_as_
     run("start", "02_relu")  # without a folder of one's own, the current directory is used
     assert (tmp_path / "my_exercises" / "02_relu_backward.py").exists()
     assert tree(site) == before
+
+
+def test_an_sdist_has_all_that_the_wheel_is_built_from(wheel, tmp_path):
+    pytest.importorskip("setuptools", reason="builds the sdist")
+    code = "from setuptools import build_meta; build_meta.build_sdist('..')"
+    subprocess.run([sys.executable, "-c", code], cwd=copy_of_the_checkout(tmp_path / "source"), check=True)
+    (sdist,) = tmp_path.glob("*.tar.gz")
+    with zipfile.ZipFile(wheel) as expected, zipfile.ZipFile(build_wheel(sdist, tmp_path)) as found:
+        assert set(found.namelist()) == set(expected.namelist())
+        assert all(found.read(name) == expected.read(name) for name in expected.namelist())
