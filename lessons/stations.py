@@ -10,6 +10,7 @@ import numpy as np
 
 from minitransformer.example import load_example, numbers
 from minitransformer.example.numbers import _Trace as Trace
+from minitransformer.exercises.known import known
 
 EXAMPLE = load_example()
 NUMBERS = numbers(EXAMPLE)
@@ -21,9 +22,18 @@ class Mistake(NamedTuple):
     """A wrong formula, of the function's own arguments, for one of its outputs."""
 
     output: str
-    name: str
-    question: str
+    id: str  # in the list of known mistakes, which has its name and its question
     formula: Callable[..., Any]
+
+    @property
+    def name(self) -> str:
+        """What is wrong, as half a sentence."""
+        return known(self.id).name
+
+    @property
+    def question(self) -> str:
+        """A question, the answer to which is the remedy."""
+        return known(self.id).question
 
 
 class Task(NamedTuple):
@@ -109,132 +119,35 @@ def column_of_all_rows(p, right):
 
 
 LOSS = (
-    Mistake(
-        "dz",
-        "the 1 of the right token is not subtracted",
-        "A row that gives the right token everything has nothing to learn. Is its gradient 0?",
-        lambda p, right: p / len(p),
-    ),
-    Mistake(
-        "dz",
-        "it is not divided by the number of rows",
-        "L is the mean of five losses. If the loss of one row grows by 1, by how much does L grow?",
-        lambda p, right: p - wanted(p, right),
-    ),
-    Mistake(
-        "dz",
-        "the sign is wrong",
-        "If you raise the logit of the right token, does the loss rise or fall?",
-        lambda p, right: (wanted(p, right) - p) / len(p),
-    ),
-    Mistake(
-        "dz",
-        "it is divided by the number of tokens in the vocabulary",
-        "L is a mean. Over what: the rows, or the tokens of the vocabulary?",
-        lambda p, right: (p - wanted(p, right)) / p.shape[-1],
-    ),
-    Mistake(
-        "dz",
-        "only the right token's logit gets a gradient",
-        "Raise the logit of a wrong token. Its exponential is part of the sum below the fraction. What happens to L?",
-        lambda p, right: wanted(p, right) * (p - 1) / len(p),
-    ),
-    Mistake(
-        "dz",
-        "the softmax is differentiated entry by entry, with p (1 − p)",
-        "Raise one logit. Do the other six probabilities stay as they are?",
-        lambda p, right: -wanted(p, right) / p * p * (1 - p) / len(p),
-    ),
-    Mistake(
-        "dz",
-        "this is the gradient of p, not of z",
-        "You have gone through the logarithm. The softmax is still ahead.",
-        lambda p, right: -wanted(p, right) / p / len(p),
-    ),
-    Mistake(
-        "dz",
-        "the 1 is subtracted from every token",
-        "How many of the seven tokens are right in one row?",
-        lambda p, right: (p - 1) / len(p),
-    ),
-    Mistake(
-        "dz",
-        "the 1 is subtracted from the columns of all right tokens, in every row",
-        "dz[:, right] is five whole columns. Which NumPy index picks one entry of each row?",
-        column_of_all_rows,
-    ),
-    Mistake(
-        "dz",
-        "these are the probabilities themselves: two things are missing",
-        "What should the row have said instead? And by how much does L grow if the loss of one row grows by 1?",
-        lambda p, right: p,
-    ),
-    Mistake(
-        "dz",
-        "the 1 is subtracted from every token, and it is not divided by the number of rows",
-        "How many of the seven tokens are right in one row? And L is the mean of five losses.",
-        lambda p, right: p - 1,
-    ),
-    Mistake(
-        "dz",
-        "all of it is 0",
-        "Row p→o gives the right token 70 %. Has it nothing to learn?",
-        lambda p, right: np.zeros_like(p),
-    ),
-    Mistake(
-        "dz",
-        "two mistakes: the sign is wrong, and it is not divided by the number of rows",
-        "If you raise the logit of the right token, does the loss rise or fall? And L is the mean of five losses.",
-        lambda p, right: wanted(p, right) - p,
-    ),
+    Mistake("dz", "1-right-token-not-subtracted", lambda p, right: p / len(p)),
+    Mistake("dz", "mean-and-sum", lambda p, right: p - wanted(p, right)),
+    Mistake("dz", "sign-wrong", lambda p, right: (wanted(p, right) - p) / len(p)),
+    Mistake("dz", "divided-number-tokens-vocabulary", lambda p, right: (p - wanted(p, right)) / p.shape[-1]),
+    Mistake("dz", "only-right-tokens-logit-gets", lambda p, right: wanted(p, right) * (p - 1) / len(p)),
+    Mistake("dz", "softmax-entry-by-entry", lambda p, right: -wanted(p, right) / p * p * (1 - p) / len(p)),
+    Mistake("dz", "gradient-p-not-z", lambda p, right: -wanted(p, right) / p / len(p)),
+    Mistake("dz", "1-subtracted-every-token", lambda p, right: (p - 1) / len(p)),
+    Mistake("dz", "1-subtracted-columns-all-right", column_of_all_rows),
+    Mistake("dz", "these-probabilities-themselves-two-things", lambda p, right: p),
+    Mistake("dz", "loss-1-subtracted-every-token", lambda p, right: p - 1),
+    Mistake("dz", "all-0", lambda p, right: np.zeros_like(p)),
+    Mistake("dz", "two-mistakes-sign-wrong", lambda p, right: wanted(p, right) - p),
 )
 
 # --- 2. the output matrix ---
 
 OUTPUT = (
+    Mistake("dy", "divided-by-rows-again", lambda dz, y, E: dz @ E / len(dz)),
+    Mistake("dy", "root-C-in-output", lambda dz, y, E: np.sqrt(C) * dz @ E),
+    Mistake("dy", "minus-from-nowhere", lambda dz, y, E: -dz @ E),
     Mistake(
-        "dy",
-        "it is divided by the number of rows once more",
-        "The mean belongs to the loss. Have you not already divided, at station 1?",
-        lambda dz, y, E: dz @ E / len(dz),
+        "dy", "only-right-tokens-row-e", lambda dz, y, E: dz[range(T), TARGET_OUT_IDS][:, None] * E[TARGET_OUT_IDS]
     ),
-    Mistake(
-        "dy",
-        "there is a √C in it",
-        "Does z = y Eᵀ multiply by √C? That happens at another place of the model.",
-        lambda dz, y, E: np.sqrt(C) * dz @ E,
-    ),
-    Mistake("dy", "the sign is wrong", "z = y Eᵀ has no minus. Where does yours come from?", lambda dz, y, E: -dz @ E),
-    Mistake(
-        "dy",
-        "only the right token's row of E counts",
-        "y touches all seven logits. How many rows of E bring something back?",
-        lambda dz, y, E: dz[range(T), TARGET_OUT_IDS][:, None] * E[TARGET_OUT_IDS],
-    ),
-    Mistake(
-        "dE",
-        "it is the mean over the rows, not the sum",
-        "Five rows use the same E. What happens to the gradients of a number that is used five times?",
-        lambda dz, y, E: dz.T @ y / len(dz),
-    ),
-    Mistake(
-        "dE", "it is transposed", "dE has the shape of E. Which axis of E counts tokens?", lambda dz, y, E: y.T @ dz
-    ),
-    Mistake(
-        "dE",
-        "only row p→o counts",
-        "All five rows were multiplied by E. What do the other four say?",
-        lambda dz, y, E: np.outer(dz[1], y[1]),
-    ),
-    Mistake(
-        "dE",
-        "there is a √C in it",
-        "Does z = y Eᵀ multiply by √C? That happens at another place of the model.",
-        lambda dz, y, E: np.sqrt(C) * dz.T @ y,
-    ),
-    Mistake(
-        "dE", "the sign is wrong", "z = y Eᵀ has no minus. Where does yours come from?", lambda dz, y, E: -dz.T @ y
-    ),
+    Mistake("dE", "mean-over-rows", lambda dz, y, E: dz.T @ y / len(dz)),
+    Mistake("dE", "transposed", lambda dz, y, E: y.T @ dz),
+    Mistake("dE", "only-row-p-o-counts", lambda dz, y, E: np.outer(dz[1], y[1])),
+    Mistake("dE", "root-C-in-output", lambda dz, y, E: np.sqrt(C) * dz.T @ y),
+    Mistake("dE", "minus-from-nowhere", lambda dz, y, E: -dz.T @ y),
 )
 
 # --- 3. the norm ---
@@ -247,536 +160,204 @@ def mean(features: np.ndarray) -> np.ndarray:
 
 NORM = (
     Mistake(
-        "dx",
-        "the road through μ is missing",
-        "Add 1 to all six features of a token: y stays. So what must the six entries of dx sum to? And yours?",
-        lambda dy, x_hat, sigma, gamma: (dy * gamma - x_hat * mean(dy * gamma * x_hat)) / sigma,
+        "dx", "path-mu-missing", lambda dy, x_hat, sigma, gamma: (dy * gamma - x_hat * mean(dy * gamma * x_hat)) / sigma
     ),
+    Mistake("dx", "path-sigma-missing", lambda dy, x_hat, sigma, gamma: (dy * gamma - mean(dy * gamma)) / sigma),
+    Mistake("dx", "norm-constants", lambda dy, x_hat, sigma, gamma: dy * gamma / sigma),
     Mistake(
         "dx",
-        "the road through σ is missing",
-        "σ is made of all six features. What happens to each x̂ if σ grows?",
-        lambda dy, x_hat, sigma, gamma: (dy * gamma - mean(dy * gamma)) / sigma,
-    ),
-    Mistake(
-        "dx",
-        "μ and σ are treated as constants",
-        "Move one feature of a token. Do μ and σ stay where they are?",
-        lambda dy, x_hat, sigma, gamma: dy * gamma / sigma,
-    ),
-    Mistake(
-        "dx",
-        "γ is applied after the means, not before them",
-        "Coming from y, what do you meet first: γ, or the means? Can γ be pulled out of a mean over the features?",
+        "gamma-outside-sums",
         lambda dy, x_hat, sigma, gamma: gamma * (dy - mean(dy) - x_hat * mean(dy * x_hat)) / sigma,
     ),
     Mistake(
-        "dx",
-        "γ is forgotten",
-        "dy is the gradient of y. What is that of x̂, if y = γ x̂ + β?",
-        lambda dy, x_hat, sigma, gamma: (dy - mean(dy) - x_hat * mean(dy * x_hat)) / sigma,
+        "dx", "gamma-forgotten", lambda dy, x_hat, sigma, gamma: (dy - mean(dy) - x_hat * mean(dy * x_hat)) / sigma
     ),
     Mistake(
         "dx",
-        "it is not divided by σ",
-        "Multiply a token by 10: y stays. How much smaller must its gradient become?",
+        "not-divided-sigma",
         lambda dy, x_hat, sigma, gamma: dy * gamma - mean(dy * gamma) - x_hat * mean(dy * gamma * x_hat),
     ),
     Mistake(
         "dx",
-        "the means are sums",
-        "μ = (1/C) Σ x. Where is the 1/C on the way back?",
+        "means-sums",
         lambda dy, x_hat, sigma, gamma: (
             (dy * gamma - C * mean(dy * gamma) - x_hat * C * mean(dy * gamma * x_hat)) / sigma
         ),
     ),
     Mistake(
         "dx",
-        "the means run over the rows, not over the features",
-        "Whose μ is it: a token's, or a feature's?",
+        "means-run-over-rows",
         lambda dy, x_hat, sigma, gamma: (
             (dy * gamma - (dy * gamma).mean(axis=0) - x_hat * (dy * gamma * x_hat).mean(axis=0)) / sigma
         ),
     ),
     Mistake(
         "dx",
-        "the two side roads are not divided by σ",
-        "x̂ = (x − μ)/σ. Is there a σ in the slope of x̂ along x_c alone, or also along μ and along σ?",
+        "two-side-roads-not-divided",
         lambda dy, x_hat, sigma, gamma: dy * gamma / sigma - mean(dy * gamma) - x_hat * mean(dy * gamma * x_hat),
     ),
     Mistake(
         "dx",
-        "the road through σ counts twice",
-        "The slope of σ² along x_c has a 2. What is the slope of σ² along σ?",
+        "road-through-sigma-counts-twice",
         lambda dy, x_hat, sigma, gamma: (dy * gamma - mean(dy * gamma) - 2 * x_hat * mean(dy * gamma * x_hat)) / sigma,
     ),
     Mistake(
         "dx",
-        "the road through σ counts half",
-        "The slope of σ² along σ has a 2. What is the slope of σ² along x_c?",
+        "road-through-sigma-counts-half",
         lambda dy, x_hat, sigma, gamma: (dy * gamma - mean(dy * gamma) - x_hat * mean(dy * gamma * x_hat) / 2) / sigma,
     ),
     Mistake(
         "dx",
-        "on the road through σ, γ is forgotten",
-        "dσ is collected from all six x̂. Is dy what arrives at x̂?",
+        "road-through-sigma-gamma-forgotten",
         lambda dy, x_hat, sigma, gamma: (dy * gamma - mean(dy * gamma) - x_hat * mean(dy * x_hat)) / sigma,
     ),
-    Mistake(
-        "dgamma",
-        "x̂ is forgotten",
-        "y = γ x̂ + β. If γ moves by 1, by how much does y move?",
-        lambda dy, x_hat, sigma, gamma: dy.sum(axis=0),
-    ),
-    Mistake(
-        "dgamma",
-        "there is a γ in it",
-        "y = γ x̂ + β. Does the slope of y along γ depend on γ?",
-        lambda dy, x_hat, sigma, gamma: (dy * gamma * x_hat).sum(axis=0),
-    ),
-    Mistake(
-        "dgamma",
-        "it is the mean over the rows, not the sum",
-        "All rows share one γ. What happens to the gradients of a number that is used five times?",
-        lambda dy, x_hat, sigma, gamma: (dy * x_hat).mean(axis=0),
-    ),
-    Mistake(
-        "dgamma",
-        "the rows are not added up",
-        "γ has six numbers. Which five uses does each of them have?",
-        lambda dy, x_hat, sigma, gamma: dy * x_hat,
-    ),
-    Mistake(
-        "dbeta",
-        "it is the mean over the rows, not the sum",
-        "All rows share one β. What happens to the gradients of a number that is used five times?",
-        lambda dy, x_hat, sigma, gamma: dy.mean(axis=0),
-    ),
-    Mistake(
-        "dbeta",
-        "there is a γ in it",
-        "β is added after γ has done its work. Is there a γ between β and y?",
-        lambda dy, x_hat, sigma, gamma: (dy * gamma).sum(axis=0),
-    ),
-    Mistake(
-        "dbeta",
-        "the rows are not added up",
-        "β has six numbers. Which five uses does each of them have?",
-        lambda dy, x_hat, sigma, gamma: dy,
-    ),
+    Mistake("dgamma", "x-hat-forgotten", lambda dy, x_hat, sigma, gamma: dy.sum(axis=0)),
+    Mistake("dgamma", "gamma-in-dgamma", lambda dy, x_hat, sigma, gamma: (dy * gamma * x_hat).sum(axis=0)),
+    Mistake("dgamma", "mean-over-rows", lambda dy, x_hat, sigma, gamma: (dy * x_hat).mean(axis=0)),
+    Mistake("dgamma", "rows-not-added", lambda dy, x_hat, sigma, gamma: dy * x_hat),
+    Mistake("dbeta", "mean-over-rows", lambda dy, x_hat, sigma, gamma: dy.mean(axis=0)),
+    Mistake("dbeta", "gamma-in-dbeta", lambda dy, x_hat, sigma, gamma: (dy * gamma).sum(axis=0)),
+    Mistake("dbeta", "rows-not-added", lambda dy, x_hat, sigma, gamma: dy),
     Mistake(
         "dx",
-        "both side roads have a plus",
-        "If μ grows, do the x̂ grow or shrink? And if σ grows?",
+        "both-side-roads-plus",
         lambda dy, x_hat, sigma, gamma: (dy * gamma + mean(dy * gamma) + x_hat * mean(dy * gamma * x_hat)) / sigma,
     ),
     Mistake(
         "dx",
-        "the road through σ has a plus",
-        "If σ grows, does a positive x̂ grow or shrink? Which sign has the slope of 1/σ?",
+        "road-through-sigma-plus",
         lambda dy, x_hat, sigma, gamma: (dy * gamma - mean(dy * gamma) + x_hat * mean(dy * gamma * x_hat)) / sigma,
     ),
     Mistake(
         "dx",
-        "the road through μ has a plus",
-        "x̂ = (x − μ)/σ. If μ grows, do the x̂ grow or shrink?",
+        "road-through-mu-plus",
         lambda dy, x_hat, sigma, gamma: (dy * gamma + mean(dy * gamma) - x_hat * mean(dy * gamma * x_hat)) / sigma,
     ),
     Mistake(
         "dx",
-        "on the road through σ, the x̂ before the mean is missing",
-        "If x_c moves, by how much does σ move? Is that the same for a feature near the mean and for one far from it?",
+        "road-through-sigma-x-hat",
         lambda dy, x_hat, sigma, gamma: (dy * gamma - mean(dy * gamma) - mean(dy * gamma * x_hat)) / sigma,
     ),
     Mistake(
         "dx",
-        "on the road through σ, the x̂ inside the mean is missing",
-        "dσ is collected from all six x̂. By how much does each of them move if σ moves?",
+        "norm-road-through-sigma-x-hat",
         lambda dy, x_hat, sigma, gamma: (dy * gamma - mean(dy * gamma) - x_hat * mean(dy * gamma)) / sigma,
     ),
     Mistake(
         "dx",
-        "the road through σ is not divided by σ",
-        "x̂ = (x − μ)/σ, so the slope of x̂ along σ is −x̂/σ. Where is its σ?",
+        "road-through-sigma-not-divided",
         lambda dy, x_hat, sigma, gamma: (dy * gamma - mean(dy * gamma)) / sigma - x_hat * mean(dy * gamma * x_hat),
     ),
     Mistake(
         "dx",
-        "the road through σ is divided by σ twice",
-        "The slope of x̂ along σ is −(x − μ)/σ². How much of that is x̂ already?",
+        "road-through-sigma-divided-sigma",
         lambda dy, x_hat, sigma, gamma: (
             (dy * gamma - mean(dy * gamma) - x_hat * mean(dy * gamma * x_hat) / sigma) / sigma
         ),
     ),
     Mistake(
         "dx",
-        "the means run over all rows and features",
-        "Each row has a μ and a σ of its own. What must a mean know of the other rows?",
+        "means-run-over-all-rows",
         lambda dy, x_hat, sigma, gamma: (
             (dy * gamma - (dy * gamma).mean() - x_hat * (dy * gamma * x_hat).mean()) / sigma
         ),
     ),
-    Mistake(
-        "dgamma",
-        "it is summed over the features, not over the rows",
-        "γ has one number for each feature. Which axis must be gone?",
-        lambda dy, x_hat, sigma, gamma: (dy * x_hat).sum(axis=-1),
-    ),
-    Mistake(
-        "dbeta",
-        "it is summed over the features, not over the rows",
-        "β has one number for each feature. Which axis must be gone?",
-        lambda dy, x_hat, sigma, gamma: dy.sum(axis=-1),
-    ),
+    Mistake("dgamma", "summed-over-features", lambda dy, x_hat, sigma, gamma: (dy * x_hat).sum(axis=-1)),
+    Mistake("dbeta", "summed-over-features", lambda dy, x_hat, sigma, gamma: dy.sum(axis=-1)),
 )
 
 # --- 4. the feed-forward network ---
 
 LINEAR = (
-    Mistake(
-        "dx",
-        "it is divided by the number of rows once more",
-        "The mean belongs to the loss. Have you not already divided, at station 1?",
-        lambda dy, x, W: dy @ W.T / len(dy),
-    ),
-    Mistake(
-        "dx", "the sign is wrong", "y = x W + b has no minus. Where does yours come from?", lambda dy, x, W: -dy @ W.T
-    ),
-    Mistake(
-        "dx",
-        "W is reshaped, not transposed",
-        "A reshape keeps the numbers in the order of memory. Does your entry (j, i) belong to input i and output j?",
-        lambda dy, x, W: dy @ W.reshape(W.shape[::-1]),
-    ),
-    Mistake(
-        "dW",
-        "it is transposed",
-        "dW has the shape of W: inputs first. Which of x and dy has inputs?",
-        lambda dy, x, W: dy.T @ x,
-    ),
-    Mistake(
-        "dW",
-        "it is the mean over the rows, not the sum",
-        "Five rows use the same W. What happens to the gradients of a number that is used five times?",
-        lambda dy, x, W: x.T @ dy / len(dy),
-    ),
-    Mistake(
-        "dW", "the sign is wrong", "y = x W + b has no minus. Where does yours come from?", lambda dy, x, W: -x.T @ dy
-    ),
-    Mistake(
-        "dW",
-        "x is reshaped, not transposed",
-        "A reshape keeps the numbers in the order of memory. Does your entry (i, n) belong to row n and input i?",
-        lambda dy, x, W: x.reshape(x.shape[::-1]) @ dy,
-    ),
-    Mistake(
-        "db",
-        "the rows are not added up",
-        "b has one number for each output. Which five uses does it have?",
-        lambda dy, x, W: dy,
-    ),
-    Mistake(
-        "db",
-        "it is the mean over the rows, not the sum",
-        "Five rows use the same b. What happens to the gradients of a number that is used five times?",
-        lambda dy, x, W: dy.mean(axis=0),
-    ),
-    Mistake(
-        "db",
-        "it is summed along the wrong axis",
-        "b has one number for each output. Which axis must be gone?",
-        lambda dy, x, W: dy.sum(axis=1),
-    ),
+    Mistake("dx", "divided-by-rows-again", lambda dy, x, W: dy @ W.T / len(dy)),
+    Mistake("dx", "minus-from-nowhere", lambda dy, x, W: -dy @ W.T),
+    Mistake("dx", "weight-reshaped", lambda dy, x, W: dy @ W.reshape(W.shape[::-1])),
+    Mistake("dW", "transposed", lambda dy, x, W: dy.T @ x),
+    Mistake("dW", "mean-over-rows", lambda dy, x, W: x.T @ dy / len(dy)),
+    Mistake("dW", "minus-from-nowhere", lambda dy, x, W: -x.T @ dy),
+    Mistake("dW", "input-reshaped", lambda dy, x, W: x.reshape(x.shape[::-1]) @ dy),
+    Mistake("db", "rows-not-added", lambda dy, x, W: dy),
+    Mistake("db", "mean-over-rows", lambda dy, x, W: dy.mean(axis=0)),
+    Mistake("db", "summed-over-features", lambda dy, x, W: dy.sum(axis=1)),
 )
 RELU = (
-    Mistake(
-        "da",
-        "the gradient passes units that are off",
-        "A unit with a = −1.8 says 0. Nudge its a. What does it say now?",
-        lambda dr, a: dr,
-    ),
-    Mistake(
-        "da",
-        "ReLU is applied to the gradient",
-        "Which sign decides: that of a, or that of the gradient?",
-        lambda dr, a: np.maximum(dr, 0),
-    ),
-    Mistake(
-        "da",
-        "it is multiplied by r, not by the slope",
-        "Where a > 0, r = a. How much does r move if a moves by 1?",
-        lambda dr, a: dr * np.maximum(a, 0),
-    ),
-    Mistake(
-        "da",
-        "the units that are on and off are mixed up",
-        "Whose r moves with its a: that of a unit with a = 0.6, or with a = −1.8?",
-        lambda dr, a: dr * (a <= 0),
-    ),
-    Mistake(
-        "da",
-        "this is the slope alone, without dr",
-        "The chain rule is a product. Where is what arrived from above?",
-        lambda dr, a: (a > 0) * 1.0,
-    ),
-    Mistake(
-        "da",
-        "it is multiplied by a, not by the slope",
-        "Where a > 0, r = a. How much does r move if a moves by 1? And where a < 0?",
-        lambda dr, a: dr * a,
-    ),
+    Mistake("da", "relu-gate-open", lambda dr, a: dr),
+    Mistake("da", "relu-gated-by-gradient", lambda dr, a: np.maximum(dr, 0)),
+    Mistake("da", "relu-times-output", lambda dr, a: dr * np.maximum(a, 0)),
+    Mistake("da", "relu-gate-inverted", lambda dr, a: dr * (a <= 0)),
+    Mistake("da", "relu-slope-alone", lambda dr, a: (a > 0) * 1.0),
+    Mistake("da", "multiplied-not-slope", lambda dr, a: dr * a),
 )
 
 # --- 5. the residual ---
 
 RESIDUAL = (
-    Mistake(
-        "dx",
-        "the road through the sub-layer is missing",
-        "x reaches the sum twice. By which road does yours not come back?",
-        lambda dsum, dsub: dsum,
-    ),
-    Mistake(
-        "dx",
-        "the direct road is missing",
-        "x reaches the sum twice. By which road does yours not come back?",
-        lambda dsum, dsub: dsub,
-    ),
-    Mistake(
-        "dx",
-        "it is the mean of the two roads, not the sum",
-        "Is x cut in halves, or does all of it take both roads?",
-        lambda dsum, dsub: (dsum + dsub) / 2,
-    ),
-    Mistake(
-        "dx",
-        "the two roads are multiplied",
-        "Slopes are multiplied along one road. What happens where two roads meet?",
-        lambda dsum, dsub: dsum * dsub,
-    ),
-    Mistake(
-        "dx",
-        "the direct road is counted twice",
-        "Is what came through the sub-layer already a sum of both?",
-        lambda dsum, dsub: 2 * dsum + dsub,
-    ),
-    Mistake("dx", "a sign is wrong", "x + f(x) has a plus. Where is your minus from?", lambda dsum, dsub: dsum - dsub),
+    Mistake("dx", "road-through-sub-layer-missing", lambda dsum, dsub: dsum),
+    Mistake("dx", "direct-road-missing", lambda dsum, dsub: dsub),
+    Mistake("dx", "mean-two-roads-not-sum", lambda dsum, dsub: (dsum + dsub) / 2),
+    Mistake("dx", "two-roads-multiplied", lambda dsum, dsub: dsum * dsub),
+    Mistake("dx", "direct-road-counted-twice", lambda dsum, dsub: 2 * dsum + dsub),
+    Mistake("dx", "residual-sign-wrong", lambda dsum, dsub: dsum - dsub),
 )
 
 # --- 6. values and weights ---
 
 MIX = (
-    Mistake(
-        "dp",
-        "it is already divided by √D",
-        "o = p v has no root in it. Where does the forward divide?",
-        lambda do, p, v: do @ v.swapaxes(-1, -2) / np.sqrt(D),
-    ),
-    Mistake(
-        "dp",
-        "it is multiplied by p",
-        "o = p v. If p moves by 1, by how much does o move? Does that depend on p?",
-        lambda do, p, v: p * (do @ v.swapaxes(-1, -2)),
-    ),
-    Mistake(
-        "dp",
-        "it is the mean over the features, not the sum",
-        "One weight multiplies three numbers of a value. What happens to its three gradients?",
-        lambda do, p, v: do @ v.swapaxes(-1, -2) / v.shape[-1],
-    ),
-    Mistake(
-        "dp",
-        "v is reshaped, not transposed",
-        "A reshape keeps the numbers in the order of memory. Is your column j the value of letter j?",
-        lambda do, p, v: do @ v.reshape(len(v), v.shape[2], v.shape[1]),
-    ),
-    Mistake(
-        "dp",
-        "the sign is wrong",
-        "o = p v has no minus. Where does yours come from?",
-        lambda do, p, v: -do @ v.swapaxes(-1, -2),
-    ),
-    Mistake(
-        "dv",
-        "p is reshaped, not transposed",
-        "A reshape keeps the numbers in the order of memory. Is your row j what all rows gave to letter j?",
-        lambda do, p, v: p.reshape(len(p), p.shape[2], p.shape[1]) @ do,
-    ),
-    Mistake(
-        "dv",
-        "all rows count alike",
-        "A row that did not look at a letter: does it care about its value?",
-        lambda do, p, v: np.ones_like(p).swapaxes(-1, -2) @ do,
-    ),
-    Mistake(
-        "dv",
-        "it is the mean over the rows, not the sum",
-        "Five rows look at the same value. What happens to its five gradients?",
-        lambda do, p, v: p.swapaxes(-1, -2) @ do / p.shape[1],
-    ),
-    Mistake(
-        "dv",
-        "the sign is wrong",
-        "o = p v has no minus. Where does yours come from?",
-        lambda do, p, v: -p.swapaxes(-1, -2) @ do,
-    ),
-    Mistake(
-        "dv",
-        "it is transposed",
-        "dv has the shape of v: letters first. Which axis of p counts letters?",
-        lambda do, p, v: do.swapaxes(-1, -2) @ p,
-    ),
+    Mistake("dp", "already-divided-root-d", lambda do, p, v: do @ v.swapaxes(-1, -2) / np.sqrt(D)),
+    Mistake("dp", "dp-times-p", lambda do, p, v: p * (do @ v.swapaxes(-1, -2))),
+    Mistake("dp", "mean-over-features-not-sum", lambda do, p, v: do @ v.swapaxes(-1, -2) / v.shape[-1]),
+    Mistake("dp", "v-reshaped-not-transposed", lambda do, p, v: do @ v.reshape(len(v), v.shape[2], v.shape[1])),
+    Mistake("dp", "minus-from-nowhere", lambda do, p, v: -do @ v.swapaxes(-1, -2)),
+    Mistake("dv", "p-reshaped", lambda do, p, v: p.reshape(len(p), p.shape[2], p.shape[1]) @ do),
+    Mistake("dv", "every-query-counts-fully", lambda do, p, v: np.ones_like(p).swapaxes(-1, -2) @ do),
+    Mistake("dv", "mean-over-rows", lambda do, p, v: p.swapaxes(-1, -2) @ do / p.shape[1]),
+    Mistake("dv", "minus-from-nowhere", lambda do, p, v: -p.swapaxes(-1, -2) @ do),
+    Mistake("dv", "transposed", lambda do, p, v: do.swapaxes(-1, -2) @ p),
 )
 
 # --- 7. the softmax of the scores ---
 
 SOFTMAX = (
+    Mistake("ds", "average-forgotten", lambda dp, p: p * dp),
+    Mistake("ds", "average-unweighted", lambda dp, p: p * (dp - mean(dp))),
+    Mistake("ds", "softmax-entry-by-entry", lambda dp, p: p * (1 - p) * dp),
+    Mistake("ds", "average-over-rows", lambda dp, p: p * (dp - (p * dp).sum(axis=-2, keepdims=True))),
+    Mistake("ds", "one-average-for-all", lambda dp, p: p * (dp - (p * dp).sum())),
+    Mistake("ds", "softmax-factor-missing", lambda dp, p: dp - (p * dp).sum(axis=-1, keepdims=True)),
+    Mistake("ds", "average-divided-again", lambda dp, p: p * (dp - mean(p * dp))),
     Mistake(
         "ds",
-        "the average price is forgotten",
-        "Suppose all four letters had the price 5. Is there any reason to move a score? What does your line say?",
-        lambda dp, p: p * dp,
-    ),
-    Mistake(
-        "ds",
-        "the average counts all letters alike",
-        "A letter that the row does not look at: should its price count in what the row pays?",
-        lambda dp, p: p * (dp - mean(dp)),
-    ),
-    Mistake(
-        "ds",
-        "the softmax is differentiated entry by entry, with p (1 − p)",
-        "Raise one score. Do the other weights of its row stay as they are?",
-        lambda dp, p: p * (1 - p) * dp,
-    ),
-    Mistake(
-        "ds",
-        "the average runs over the queries",
-        "Along which axis do the weights sum to 1?",
-        lambda dp, p: p * (dp - (p * dp).sum(axis=-2, keepdims=True)),
-    ),
-    Mistake(
-        "ds",
-        "the average runs over everything",
-        "One row's weights sum to 1 by themselves. What do other rows have to do with it?",
-        lambda dp, p: p * (dp - (p * dp).sum()),
-    ),
-    Mistake(
-        "ds",
-        "the factor p in front is missing",
-        "A letter with the weight 0: can a small change of its score change anything?",
-        lambda dp, p: dp - (p * dp).sum(axis=-1, keepdims=True),
-    ),
-    Mistake(
-        "ds",
-        "the sum of p dp is divided by the number of letters",
-        "The weights sum to 1 already. Is Σ p dp not an average as it stands?",
-        lambda dp, p: p * (dp - mean(p * dp)),
-    ),
-    Mistake(
-        "ds",
-        "it is already divided by √D",
-        "The root stands before the softmax, so it comes later on the way back. Whose derivative is it?",
+        "softmax-already-divided-root-d",
         lambda dp, p: p * (dp - (p * dp).sum(axis=-1, keepdims=True)) / np.sqrt(D),
     ),
-    Mistake(
-        "ds",
-        "the sign is wrong",
-        "A letter with a high price should lose weight. Which sign must its gradient have, if descent goes against it?",
-        lambda dp, p: -p * (dp - (p * dp).sum(axis=-1, keepdims=True)),
-    ),
-    Mistake(
-        "ds",
-        "the average is subtracted after p dp, not before the factor p",
-        "Pull p_j out of all four terms. Does it stand before the average, too?",
-        lambda dp, p: p * dp - (p * dp).sum(axis=-1, keepdims=True),
-    ),
-    Mistake(
-        "ds",
-        "the sum of the prices is subtracted, without the weights",
-        "A letter that the row does not look at: should its price count in what the row pays?",
-        lambda dp, p: p * (dp - dp.sum(axis=-1, keepdims=True)),
-    ),
-    Mistake(
-        "ds",
-        "the average has a plus",
-        "∂p_i/∂s_j = −p_i p_j for two different letters. Where is the minus?",
-        lambda dp, p: p * (dp + (p * dp).sum(axis=-1, keepdims=True)),
-    ),
-    Mistake(
-        "ds",
-        "the case i = j is missing",
-        "A score moves its own weight, too. Which of the four terms did you leave out?",
-        lambda dp, p: p * (p * dp - (p * dp).sum(axis=-1, keepdims=True)),
-    ),
-    Mistake(
-        "ds",
-        "the case i = j is counted twice",
-        "p_j (1 − p_j) has a −p_j² in it. Which term of your sum over all i has it once more?",
-        lambda dp, p: p * (1 - p) * dp - p * (p * dp).sum(axis=-1, keepdims=True),
-    ),
+    Mistake("ds", "softmax-sign-wrong", lambda dp, p: -p * (dp - (p * dp).sum(axis=-1, keepdims=True))),
+    Mistake("ds", "average-without-factor", lambda dp, p: p * dp - (p * dp).sum(axis=-1, keepdims=True)),
+    Mistake("ds", "prices-summed-unweighted", lambda dp, p: p * (dp - dp.sum(axis=-1, keepdims=True))),
+    Mistake("ds", "average-plus", lambda dp, p: p * (dp + (p * dp).sum(axis=-1, keepdims=True))),
+    Mistake("ds", "case-i-j-missing", lambda dp, p: p * (p * dp - (p * dp).sum(axis=-1, keepdims=True))),
+    Mistake("ds", "case-i-j-counted-twice", lambda dp, p: p * (1 - p) * dp - p * (p * dp).sum(axis=-1, keepdims=True)),
 )
 
 # --- 8. queries and keys ---
 
 
-def scores_mistakes(output: str, other: str, product: Callable[..., np.ndarray]) -> tuple[Mistake, ...]:
+def scores_mistakes(output: str, product: Callable[..., np.ndarray]) -> tuple[Mistake, ...]:
     """Mistakes that can be made with the queries and with the keys alike; product(ds, q, k) has no scale."""
     return (
-        Mistake(
-            output,
-            "the 1/√D is missing",
-            "The forward divides the scores by √D. What does the chain rule say about a constant factor?",
-            product,
-        ),
-        Mistake(
-            output,
-            "it is divided by D, not by √D",
-            "The forward divides once, by √D. How often do you?",
-            lambda ds, q, k: product(ds, q, k) / D,
-        ),
-        Mistake(
-            output,
-            "it is divided by the root of the number of keys",
-            "The forward divides by the root of a number. Which one: the number of keys, or the features of a head?",
-            lambda ds, q, k: product(ds, q, k) / np.sqrt(S),
-        ),
-        Mistake(
-            output,
-            "it is divided by √C, not by √D",
-            "A head has D features, not C. By which root does the forward divide?",
-            lambda ds, q, k: product(ds, q, k) / np.sqrt(C),
-        ),
-        Mistake(
-            output,
-            "it is multiplied by √D",
-            "The forward divides by √D. Does a constant factor turn over on the way back?",
-            lambda ds, q, k: product(ds, q, k) * np.sqrt(D),
-        ),
-        Mistake(
-            output,
-            "the sign is wrong",
-            f"A score grows along the {other}. Which sign must the slope have?",
-            lambda ds, q, k: -product(ds, q, k) / np.sqrt(D),
-        ),
+        Mistake(output, "no-scale-backward", product),
+        Mistake(output, "divided-by-D", lambda ds, q, k: product(ds, q, k) / D),
+        Mistake(output, "divided-by-root-of-keys", lambda ds, q, k: product(ds, q, k) / np.sqrt(S)),
+        Mistake(output, "divided-root-c-not-root", lambda ds, q, k: product(ds, q, k) / np.sqrt(C)),
+        Mistake(output, "multiplied-root-d", lambda ds, q, k: product(ds, q, k) * np.sqrt(D)),
+        Mistake(output, "score-downhill", lambda ds, q, k: -product(ds, q, k) / np.sqrt(D)),
     )
 
 
 SCORES = (
-    *scores_mistakes("dq", "key", lambda ds, q, k: ds @ k),
-    *scores_mistakes("dk", "query", lambda ds, q, k: ds.swapaxes(-1, -2) @ q),
-    Mistake(
-        "dk",
-        "ds is reshaped, not transposed",
-        "A reshape keeps the numbers in the order of memory. Is your row j what all queries say to key j?",
-        lambda ds, q, k: ds.reshape(len(ds), S, T) @ q / np.sqrt(D),
-    ),
-    Mistake(
-        "dk",
-        "it is transposed",
-        "dk has the shape of k: letters first. Which axis of ds counts letters?",
-        lambda ds, q, k: q.swapaxes(-1, -2) @ ds / np.sqrt(D),
-    ),
+    *scores_mistakes("dq", lambda ds, q, k: ds @ k),
+    *scores_mistakes("dk", lambda ds, q, k: ds.swapaxes(-1, -2) @ q),
+    Mistake("dk", "keys-reshaped", lambda ds, q, k: ds.reshape(len(ds), S, T) @ q / np.sqrt(D)),
+    Mistake("dk", "transposed", lambda ds, q, k: q.swapaxes(-1, -2) @ ds / np.sqrt(D)),
 )
 
 # --- 9. the encoder ---
@@ -823,132 +404,35 @@ def norm_inside(dM_k, dM_v, norm, feed_forward, attention):
 
 
 ENCODER = (
+    Mistake("dM", "memory-through-keys", lambda dM_k, dM_v, *ways: dM_k),
+    Mistake("dM", "memory-through-values", lambda dM_k, dM_v, *ways: dM_v),
+    Mistake("dM", "mean-two-not-sum", lambda dM_k, dM_v, *ways: (dM_k + dM_v) / 2),
+    Mistake("dM", "keys-values-side-side", lambda dM_k, dM_v, *ways: np.concatenate([dM_k, dM_v])),
+    Mistake("dx", "path-around-attention-forgotten", lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, direct=(1, 0))),
     Mistake(
-        "dM",
-        "the values are forgotten",
-        "The memory is read twice in cross-attention. By which door does your gradient not come back?",
-        lambda dM_k, dM_v, *ways: dM_k,
+        "dx", "path-around-feed-forward-forgotten", lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, direct=(0, 1))
+    ),
+    Mistake("dx", "both-direct-roads-missing", lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, direct=(0, 0))),
+    Mistake("dx", "queries-only", lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, ways=(0,))),
+    Mistake("dx", "queries-forgotten", lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, ways=(1, 2))),
+    Mistake("dx", "two-norms-exchanged", lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, names=("norm1", "norm2"))),
+    Mistake("dx", "steps-come-order-forward", attention_first),
+    Mistake("dx", "norm2-left-out", lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, names=("", "norm1"))),
+    Mistake("dx", "norm1-left-out", lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, names=("norm2", ""))),
+    Mistake(
+        "dx", "norm1-used-both-places", lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, names=("norm1", "norm1"))
     ),
     Mistake(
-        "dM",
-        "the keys are forgotten",
-        "The memory is read twice in cross-attention. By which door does your gradient not come back?",
-        lambda dM_k, dM_v, *ways: dM_v,
+        "dx", "norm2-used-both-places", lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, names=("norm2", "norm2"))
     ),
+    Mistake("dx", "feed-forward-network-comes", feed_forward_first),
+    Mistake("dx", "feed-forward-network-left-out", lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, through=0)),
+    Mistake("dx", "norm1-stands-inside-residual-only", norm_inside),
+    Mistake("dx", "queries-count-three-times-keys", lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, ways=(0, 0, 0))),
     Mistake(
-        "dM",
-        "it is the mean of the two, not the sum",
-        "Does the memory send half of itself to the keys, or all of it?",
-        lambda dM_k, dM_v, *ways: (dM_k + dM_v) / 2,
+        "dx", "direct-road-around-attention-counts", lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, direct=(1, 3))
     ),
-    Mistake(
-        "dM",
-        "keys and values are side by side, not added",
-        "dM has the shape of M, which is one matrix with two uses.",
-        lambda dM_k, dM_v, *ways: np.concatenate([dM_k, dM_v]),
-    ),
-    Mistake(
-        "dx",
-        "the direct road around the attention is missing",
-        "x goes through the attention, and around it. What comes back around it?",
-        lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, direct=(1, 0)),
-    ),
-    Mistake(
-        "dx",
-        "the direct road around the feed-forward network is missing",
-        "The network has a road around it, too. What comes back by that?",
-        lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, direct=(0, 1)),
-    ),
-    Mistake(
-        "dx",
-        "both direct roads are missing",
-        "There is a residual around each sub-layer. What comes back around it?",
-        lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, direct=(0, 0)),
-    ),
-    Mistake(
-        "dx",
-        "only the queries are followed back to x",
-        "In self-attention x makes the queries, and what else?",
-        lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, ways=(0,)),
-    ),
-    Mistake(
-        "dx",
-        "the queries are forgotten",
-        "In self-attention x makes keys and values, and what else?",
-        lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, ways=(1, 2)),
-    ),
-    Mistake(
-        "dx",
-        "the two norms are exchanged",
-        "The forward ends with norm2. Which one do you meet first on the way back?",
-        lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, names=("norm1", "norm2")),
-    ),
-    Mistake(
-        "dx",
-        "the steps come in the order of the forward",
-        "What did the forward do last? That is what you meet first.",
-        attention_first,
-    ),
-    Mistake(
-        "dx",
-        "norm2 is left out",
-        "M = norm2(...). What does dM meet first on its way back?",
-        lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, names=("", "norm1")),
-    ),
-    Mistake(
-        "dx",
-        "norm1 is left out",
-        "What did the forward do between the attention and the feed-forward network?",
-        lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, names=("norm2", "")),
-    ),
-    Mistake(
-        "dx",
-        "norm1 is used in both places",
-        "The encoder has two norms, with a γ and a σ each. Which of them made M?",
-        lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, names=("norm1", "norm1")),
-    ),
-    Mistake(
-        "dx",
-        "norm2 is used in both places",
-        "The encoder has two norms, with a γ and a σ each. Which of them comes after the attention?",
-        lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, names=("norm2", "norm2")),
-    ),
-    Mistake(
-        "dx",
-        "the feed-forward network comes before norm2",
-        "M = norm2(x + feed-forward(x)). What did the forward do last?",
-        feed_forward_first,
-    ),
-    Mistake(
-        "dx",
-        "the feed-forward network is left out",
-        "x reaches the sum inside norm2 by two roads. By which one does yours not come back?",
-        lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, through=0),
-    ),
-    Mistake(
-        "dx",
-        "norm1 stands inside the residual: only one of the two roads goes through it",
-        "Both roads of x + feed-forward(x) start from the same x. Which norm made that x?",
-        norm_inside,
-    ),
-    Mistake(
-        "dx",
-        "the queries count three times, and the keys and the values are forgotten",
-        "attention gives three gradients back. Are dx_q, dx_k and dx_v alike?",
-        lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, ways=(0, 0, 0)),
-    ),
-    Mistake(
-        "dx",
-        "the direct road around the attention counts three times",
-        "x makes three things inside the attention. How often does it go around?",
-        lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, direct=(1, 3)),
-    ),
-    Mistake(
-        "dx",
-        "the three gradients of attention are not added up",
-        "attention gives three gradients back. How often does x go around it, and how often through it?",
-        lambda dM_k, dM_v, *ways: unsummed(dM_k + dM_v, *ways),
-    ),
+    Mistake("dx", "three-gradients-attention-not-added", lambda dM_k, dM_v, *ways: unsummed(dM_k + dM_v, *ways)),
 )
 
 # --- 10. the embedding ---
@@ -983,61 +467,15 @@ def each_mean(dE, ids, dx):
 
 
 EMBEDDING = (
-    Mistake(
-        "dE",
-        "the √C is missing",
-        "The forward multiplies the rows of E by √C. What does the chain rule say about a constant factor?",
-        added,
-    ),
-    Mistake(
-        "dE",
-        "it is divided by √C, not multiplied",
-        "The forward multiplies by √C. Does a constant factor turn over on the way back?",
-        lambda dE, ids, dx: added(dE, ids, dx / np.sqrt(C)),
-    ),
-    Mistake(
-        "dE",
-        "it is multiplied by C, not by √C",
-        "The forward multiplies once, by √C. How often do you?",
-        lambda dE, ids, dx: added(dE, ids, C * dx),
-    ),
-    Mistake(
-        "dE",
-        "of a token that is read twice, only the last use counts",
-        "dE[ids] += ... reads first and adds then, once for each row of dE. The o is read by both sides. What happens "
-        "to its first gradient?",
-        last_wins,
-    ),
-    Mistake(
-        "dE",
-        "what was there is overwritten",
-        "dE came with what the output matrix had left in it. Where is that now?",
-        overwritten,
-    ),
-    Mistake(
-        "dE",
-        "the output's share is forgotten",
-        "The letters are read by both sides, and written at the end. How many shares should dE have?",
-        lambda dE, ids, dx: added(np.zeros_like(dE), ids, np.sqrt(C) * dx),
-    ),
-    Mistake(
-        "dE",
-        "the output's share is all there is",
-        "What did E do before it wrote? ids has the tokens that were read.",
-        lambda dE, ids, dx: dE,
-    ),
-    Mistake(
-        "dE",
-        "only the source's letters count",
-        "ids has nine tokens: those that the encoder read, and those that the decoder read.",
-        lambda dE, ids, dx: added(dE, ids[:S], np.sqrt(C) * dx[:S]),
-    ),
-    Mistake(
-        "dE",
-        "it is the mean over the uses, not the sum",
-        "The o is read twice. What happens to the gradients of a number that is used twice?",
-        each_mean,
-    ),
+    Mistake("dE", "embedding-scale-missing", added),
+    Mistake("dE", "embedding-scale-divides", lambda dE, ids, dx: added(dE, ids, dx / np.sqrt(C))),
+    Mistake("dE", "multiplied-c-not-root-c", lambda dE, ids, dx: added(dE, ids, C * dx)),
+    Mistake("dE", "token-twice", last_wins),
+    Mistake("dE", "overwritten", overwritten),
+    Mistake("dE", "tied-in-only", lambda dE, ids, dx: added(np.zeros_like(dE), ids, np.sqrt(C) * dx)),
+    Mistake("dE", "tied-out-only", lambda dE, ids, dx: dE),
+    Mistake("dE", "only-sources-letters-count", lambda dE, ids, dx: added(dE, ids[:S], np.sqrt(C) * dx[:S])),
+    Mistake("dE", "uses-averaged", each_mean),
 )
 
 

@@ -19,7 +19,7 @@ SCRIPTS = (
     *(f"lessons/{name}.py" for name in HELPERS),
 )
 LESSONS = (*SCRIPTS, "lessons/*.md")
-PATTERNS = (*LESSONS, "lessons/exercises/*/*.py", "plots/[0-9]*.png")
+PATTERNS = (*LESSONS, "lessons/mistakes.txt", "lessons/exercises/*/*.py", "plots/[0-9]*.png")
 
 
 class BuildWithLessons(build_py):

@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from minitransformer.course import EXERCISES
+from minitransformer.exercises.known import known
 from minitransformer.gradcheck.clues import Output
 
 HEADER = re.compile(
@@ -40,9 +41,18 @@ class Problem:
 class Mistake(NamedTuple):
     """A common wrong answer, written as a change of the solution."""
 
-    name: str  # what is wrong, as half a sentence: "the scale of the scores is missing"
-    question: str  # the answer to it is the remedy
+    id: str  # in the list of known mistakes, which has its name and its question
     changes: dict[str, str]  # {old text: new text}, made one after another; each old text must occur exactly once
+
+    @property
+    def name(self) -> str:
+        """What is wrong, as half a sentence."""
+        return known(self.id).name
+
+    @property
+    def question(self) -> str:
+        """A question, the answer to which is the remedy."""
+        return known(self.id).question
 
 
 class Invariant(NamedTuple):
@@ -130,11 +140,11 @@ class Exercise:
         Raises ValueError unless the text occurs exactly once. The message shows nothing of the solution.
         """
         text = self.solution
-        for name, old, new in ((mistake.name, *change) for mistake in mistakes for change in mistake.changes.items()):
+        for id, old, new in ((mistake.id, *change) for mistake in mistakes for change in mistake.changes.items()):
             function = _definition(text, task.function)
             within = function if old in function else text
             if within.count(old) != 1:
-                raise ValueError(f"{self.name}: a change of the mistake {name!r} cannot be made exactly once")
+                raise ValueError(f"{self.name}: a change of the mistake {id!r} cannot be made exactly once")
             text = text.replace(within, within.replace(old, new))
         return getattr(_module(self.path.read_text("utf-8") + "\n\n" + text), task.function)
 

@@ -43,7 +43,7 @@ def test_check_goes_from_open_over_wrong_to_passed(started, capsys):
     assert status == 1
     assert "dq WRONG   dk WRONG   dv ok" in out
     assert "yours / right = 2.236 everywhere = sqrt(D)" in out
-    assert "= the scale of the scores is missing" in out
+    assert "= the scale of the scores, 1/√D, is missing on the way back" in " ".join(out.split())
     assert out.endswith(f"    see {EXERCISE.see}\n    for a hint: minitransformer hint 06_attention_backward\n")
     hand_in(EXERCISE, EXERCISE.solution, started)
     status, out, _ = run(capsys, "check", NAME, "--folder", started, "--json")

@@ -143,7 +143,7 @@ def test_a_station_that_is_skipped_is_shown_until_it_is_right_and_then_what_come
     assert first.endswith("[..........] 0 of 10")
     assert second.endswith("[.#........] 1 of 10")
     assert "station 2 of 10, the output matrix: ok" in second
-    assert "= it is not divided by the number of rows" in third
+    assert "= the loss is a mean, but its gradient is that of a sum" in third
     assert third.count("station 2 of 10") == 0, "it was right before"
     assert third.endswith("[##########] 10 of 10")
     assert "all 826 gradients are right" in out

@@ -185,7 +185,7 @@ def test_crash_is_shown_with_the_learners_own_line(tmp_path):
 def test_mistake_in_one_output_is_named_for_that_output(tmp_path):
     mistaken = "dq, dk, dv = right(do, cache)\nreturn dq * math.sqrt(5), dk, dv"
     names = [name for name, _ in found(mistaken, tmp_path).mistakes]
-    assert "dq: the scale of the scores is missing" in names
+    assert "dq: the scale of the scores, 1/√D, is missing on the way back" in names
 
 
 def test_mistake_that_nobody_knows_is_called_so(tmp_path):

@@ -142,7 +142,7 @@ def test_wrong_backward_is_said_beforehand_with_what_it_does(trained, capsys, tm
     status, out, _ = trained(capsys, folder)
     assert status == 0
     assert "yours, but it is WRONG" in out
-    assert "= the scale of the scores is missing" in out
+    assert "= the scale of the scores, 1/√D, is missing on the" in out
     said = f"attention_backward ({ATTENTION}) is wrong. The model's first gradient is"
     assert out.index(said) < out.index("exact match"), "before it trains"
     assert "degrees off" in out

@@ -157,8 +157,8 @@ PLAUSIBLE = [  # (function, what its reader writes, what the judge calls it)
     ("relu_backward", "da = dr * a", "it is multiplied by a, not by the slope"),
     ("mix_backward", "dv = np.transpose(p.swapaxes(1, 2) @ do, (0, 2, 1))", "it is transposed"),
     ("scores_backward", "dk = np.transpose(ds.swapaxes(1, 2) @ q, (0, 2, 1)) / 3**0.5", "it is transposed"),
-    ("softmax_backward", "ds = p * dp - (p * dp).sum(axis=-1, keepdims=True)", "the average is subtracted after p dp"),
-    ("softmax_backward", "ds = p * (dp - dp.sum(-1)[..., None])", "the sum of the prices is subtracted"),
+    ("softmax_backward", "ds = p * dp - (p * dp).sum(axis=-1, keepdims=True)", "p multiplies dp, but not the average"),
+    ("softmax_backward", "ds = p * (dp - dp.sum(-1)[..., None])", "the sum of dp is subtracted"),
     ("softmax_backward", "ds = p * dp + p * (p * dp).sum(-1)[..., None]", "the average has a plus"),
     ("softmax_backward", "ds = p * (1 - p) * dp - p * (p * dp).sum(-1)[..., None]", "the case i = j is counted twice"),
     (
@@ -308,7 +308,7 @@ def test_the_words_are_counted_as_right_although_the_backward_overwrites_its_arg
 def test_an_output_that_begins_with_a_wrong_one_waits(capsys):
     assert not sitting.judge(with_output("encoder_backward", "dM", TASKS["encoder_backward"].arguments[0]))
     out = capsys.readouterr().out
-    assert "= the values are forgotten" in out
+    assert "= the memory gets only the gradient of its keys" in out
     assert "dx comes after dM" in out
 
 

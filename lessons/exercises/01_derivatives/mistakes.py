@@ -31,26 +31,12 @@ def make_analytic(rng, given, T, C):
 
 
 CENTRAL_MISTAKES = (
+    Mistake("difference-one-sided", {"f(x - step)) / (2 * h)": "f(x)) / h"}),
+    Mistake("difference-divided-h", {"(2 * h)": "h"}),
+    Mistake("all-entries-moved", {"step[i] = h": "step += h"}),
+    Mistake("whole-rows-x-moved-once", {"np.ndindex(*x.shape)": "range(len(x))"}),
     Mistake(
-        "the difference is one-sided",
-        "Taylor's series has a term with h². It cancels if you step to both sides. Does it cancel if you step to "
-        "one side?",
-        {"f(x - step)) / (2 * h)": "f(x)) / h"},
-    ),
-    Mistake("the difference is divided by h", "How far apart are x + h and x − h?", {"(2 * h)": "h"}),
-    Mistake(
-        "all entries of x are moved at once",
-        "You get the same number for every entry. If all entries move together, how can you tell which one changed f?",
-        {"step[i] = h": "step += h"},
-    ),
-    Mistake(
-        "whole rows of x are moved at once",
-        "x has two axes. What does `for i in range(len(x))` run over, and what is x[i]?",
-        {"np.ndindex(*x.shape)": "range(len(x))"},
-    ),
-    Mistake(
-        "an entry that was moved is not put back",
-        "The first entry is right and the later ones are wrong. Where is the first entry while you try the second?",
+        "entry-not-put-back",
         {
             "    for i": "    step = np.zeros(x.shape)\n    for i",
             "        step = np.zeros(x.shape)\n": "",
@@ -61,38 +47,20 @@ CENTRAL_MISTAKES = (
 )
 
 COMPLEX_MISTAKES = (
+    Mistake("imaginary-part-not-divided-step", {" / 1e-30": ""}),
+    Mistake("real-part-f-taken", {".imag": ".real"}),
+    Mistake("imaginary-part-lost-stored-real", {"f(z).imag": "(f(z) - f(x)).real"}),
     Mistake(
-        "the imaginary part is not divided by the step",
-        "Your numbers are all tiny. A slope is a change divided by a step: how far did you move x?",
-        {" / 1e-30": ""},
-    ),
-    Mistake(
-        "the real part of f is taken",
-        "f(x + ih) = f(x) + ih f'(x) − ... Which part holds f, and which part holds its derivative?",
-        {".imag": ".real"},
-    ),
-    Mistake(
-        "the imaginary part is lost: it was stored in a real array, or the real part of a difference was taken",
-        "The step is imaginary. Is your copy of x complex? And in which part of f(x + ih) does the step show?",
-        {"f(z).imag": "(f(z) - f(x)).real"},
-    ),
-    Mistake(
-        "this is a difference of real values",
-        "This f is large, and a difference of two large numbers loses its digits. Where is the imaginary step?",
+        "difference-real-values",
         {
             "z = x.astype(complex)": "z = np.zeros(x.shape)",
             "1e-30j": "6e-6",
             "f(z).imag / 1e-30": "(f(x + z) - f(x - z)) / 12e-6",
         },
     ),
+    Mistake("all-entries-moved", {"z[i] += 1e-30j": "z += 1e-30j"}),
     Mistake(
-        "all entries of x are moved at once",
-        "You get the same number for every entry. How many entries does x + 1e-30j move?",
-        {"z[i] += 1e-30j": "z += 1e-30j"},
-    ),
-    Mistake(
-        "an entry that was moved is not put back",
-        "Does each entry start from a fresh copy of x, or from one in which earlier entries have already moved?",
+        "entry-not-put-back",
         {"        z = x.astype(complex)\n": "", "    for i": "    z = x.astype(complex)\n    for i"},
     ),
 )

@@ -59,36 +59,12 @@ EXERCISE = Exercise(
                 ),
             ),
             mistakes=(
-                Mistake(
-                    "ReLU's gate is missing",
-                    "Where a is negative, r stays 0 if a moves a little. What may pass there on the way back?",
-                    {" * (a > 0)": ""},
-                ),
-                Mistake(
-                    "the gate uses the sign of the gradient",
-                    "Which array decided in the forward what passes ReLU? Is it in the cache?",
-                    {"a > 0": "dr > 0"},
-                ),
-                Mistake(
-                    "the gate is applied to x instead of a",
-                    "Between which two arrays of the forward is ReLU?",
-                    {" * (a > 0)": "", "return dx": "return dx * (x > 0)"},
-                ),
-                Mistake(
-                    "db_1 is taken before the gate",
-                    "b_1 comes in before ReLU. Must its gradient pass ReLU on the way back?",
-                    {"return dx, dW_1, db_1": "return dx, dW_1, dr.sum(axis=(0, 1))"},
-                ),
-                Mistake(
-                    "dW_2 is made with a",
-                    "Which array does W_2 multiply in the forward: the one before ReLU, or the one after it?",
-                    {"linear_backward(dy, r, W_2)": "linear_backward(dy, a, W_2)"},
-                ),
-                Mistake(
-                    "W_1 and W_2 are swapped",
-                    "On the way back, the last step of the forward comes first. Which of the two matrices made y?",
-                    {"= cache": "= cache\n    W_1, W_2 = W_2.T, W_1.T"},
-                ),
+                Mistake("relu-gate-open", {" * (a > 0)": ""}),
+                Mistake("relu-gated-by-gradient", {"a > 0": "dr > 0"}),
+                Mistake("gate-applied-x-instead", {" * (a > 0)": "", "return dx": "return dx * (x > 0)"}),
+                Mistake("db-1-taken-before-gate", {"return dx, dW_1, db_1": "return dx, dW_1, dr.sum(axis=(0, 1))"}),
+                Mistake("dw-2-made", {"linear_backward(dy, r, W_2)": "linear_backward(dy, a, W_2)"}),
+                Mistake("w-1-w-2-swapped", {"= cache": "= cache\n    W_1, W_2 = W_2.T, W_1.T"}),
             ),
         ),
     ),

@@ -58,37 +58,12 @@ EXERCISE = Exercise(
             sizes=SIZES,
             linear=True,
             mistakes=(
-                Mistake(
-                    "db is a mean over the tokens",
-                    "Raise b a little. How many tokens move? Does each of them move less because there are others?",
-                    {"dy_rows.sum": "dy_rows.mean"},
-                ),
-                Mistake(
-                    "db comes from the last token alone",
-                    "Does your loop assign (=) where it should add (+=)? What do all the other tokens say about b?",
-                    {"dy_rows.sum(axis=0)": "dy_rows[-1]"},
-                ),
-                Mistake(
-                    "db is summed over the sequences, but not over their tokens",
-                    "It would broadcast against b without any error. Which axes does y have that b lacks?",
-                    {"dy_rows.sum": "dy.sum"},
-                ),
-                Mistake(
-                    "there is a dW for each sequence",
-                    "All sequences share one W. What happens to the gradients of several uses?",
-                    {"rows.T @ dy_rows": "x.swapaxes(-1, -2) @ dy"},
-                ),
-                Mistake(
-                    "W is reshaped where it should be transposed",
-                    "The shape fits. But where is the entry of row 0 and column 1 now, and where should it be?",
-                    {"W.T": "W.reshape(W.shape[::-1])"},
-                ),
-                Mistake(
-                    "x is reshaped where it should be transposed",
-                    "First make one row for each token. Does a reshape to (C, N) put the features of one token "
-                    "into one column?",
-                    {"rows.T": "x.reshape(x.shape[-1], -1)"},
-                ),
+                Mistake("db-mean-over-tokens", {"dy_rows.sum": "dy_rows.mean"}),
+                Mistake("db-comes-last-token-alone", {"dy_rows.sum(axis=0)": "dy_rows[-1]"}),
+                Mistake("db-summed-over-sequences", {"dy_rows.sum": "dy.sum"}),
+                Mistake("dw-each-sequence", {"rows.T @ dy_rows": "x.swapaxes(-1, -2) @ dy"}),
+                Mistake("weight-reshaped", {"W.T": "W.reshape(W.shape[::-1])"}),
+                Mistake("input-reshaped", {"rows.T": "x.reshape(x.shape[-1], -1)"}),
             ),
         ),
         Task(
@@ -99,22 +74,9 @@ EXERCISE = Exercise(
             sizes=SQUARE,
             linear=True,
             mistakes=(
-                Mistake(
-                    "W is not transposed in dx",
-                    "Feature c of x reaches output i through W_ci. Which index of W must the sum in dx run over: "
-                    "the first or the second?",
-                    {"return dx": "return dy @ cache[1]"},
-                ),
-                Mistake(
-                    "dW is transposed",
-                    "W_ci leads from feature c of x to output i. Which of the two should number the rows of dW?",
-                    {"return dx, dW": "return dx, dW.T"},
-                ),
-                Mistake(
-                    "dW is a mean over the tokens",
-                    "If the loss takes a mean, dy contains it already. How many tokens use W?",
-                    {"return dx, dW": "return dx, dW / dy[..., 0].size"},
-                ),
+                Mistake("w-not-transposed-dx", {"return dx": "return dy @ cache[1]"}),
+                Mistake("dw-transposed", {"return dx, dW": "return dx, dW.T"}),
+                Mistake("dw-mean-over-tokens", {"return dx, dW": "return dx, dW / dy[..., 0].size"}),
             ),
         ),
     ),

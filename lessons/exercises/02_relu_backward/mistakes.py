@@ -37,31 +37,11 @@ EXERCISE = Exercise(
             sizes=SIZES,
             linear=True,
             mistakes=(
-                Mistake(
-                    "the gate is open everywhere",
-                    "You have y, not x. Can y ever be below 0?",
-                    {">": ">="},
-                ),
-                Mistake(
-                    "the gate uses the sign of the gradient",
-                    "What decided in the forward which entries pass: x, or the gradient that came back later?",
-                    {"dy * (y > 0)": "np.maximum(dy, 0)"},
-                ),
-                Mistake(
-                    "dy is multiplied by y",
-                    "y is the height of the graph. How steep is the graph there?",
-                    {"(y > 0)": "y"},
-                ),
-                Mistake(
-                    "dy is missing",
-                    "This says how y moves with x. How does the loss move with y?",
-                    {"dy * (y > 0)": "np.where(y > 0, 1.0, 0.0)"},
-                ),
-                Mistake(
-                    "the gate is the wrong way round",
-                    "Where y is positive, y = x. What happens to a gradient on its way back through y = x?",
-                    {">": "<="},
-                ),
+                Mistake("relu-gate-open", {">": ">="}),
+                Mistake("relu-gated-by-gradient", {"dy * (y > 0)": "np.maximum(dy, 0)"}),
+                Mistake("relu-times-output", {"(y > 0)": "y"}),
+                Mistake("relu-slope-alone", {"dy * (y > 0)": "np.where(y > 0, 1.0, 0.0)"}),
+                Mistake("relu-gate-inverted", {">": "<="}),
             ),
         ),
     ),

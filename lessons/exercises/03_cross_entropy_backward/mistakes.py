@@ -72,51 +72,20 @@ EXERCISE = Exercise(
                 Invariant("rows of padding get no gradient", padding_gets_nothing),
             ),
             mistakes=(
+                Mistake("targets-one-hot-without-label", {"eps / V": "0.0", "+= 1 - eps": "= 1"}),
+                Mistake("padding-counted", {"targets != pad": "np.ones(N)"}),
+                Mistake("pad-id-fixed", {"targets != pad": "targets != 0"}),
                 Mistake(
-                    "the targets are one-hot, as without label smoothing",
-                    "The cache holds eps. Which probability does the smoothed loss want for a wrong token?",
-                    {"eps / V": "0.0", "+= 1 - eps": "= 1"},
-                ),
-                Mistake(
-                    "padding is counted",
-                    "What does the forward do with the losses of padding? And how many rows does its mean run over?",
-                    {"targets != pad": "np.ones(N)"},
-                ),
-                Mistake(
-                    "the id of padding is always taken to be 0",
-                    "What is `pad` in the cache for? Can the id 0 be a normal token?",
-                    {"targets != pad": "targets != 0"},
-                ),
-                Mistake(
-                    "the column of the padding token is set to 0, not the rows of padding",
-                    "dz has a row for each target and a column for each token. Which of them is padding: some "
-                    "rows, or a column?",
+                    "column-padding-token-set-0",
                     {
                         "    return": "    wanted[:, pad] = p[:, pad]\n    return",
                         "dloss * share[:, None]": "dloss / counts.sum()",
                     },
                 ),
-                Mistake(
-                    "the mean is taken over all rows",
-                    "Rows of padding get no gradient, which is right. But how many rows does the forward divide by?",
-                    {"counts.sum()": "N"},
-                ),
-                Mistake(
-                    "dloss is missing",
-                    "Somebody may multiply the loss by a number later. Where does this number come in?",
-                    {"dloss * share": "share"},
-                ),
-                Mistake(
-                    "the smoothing is spread over the other V - 1 tokens",
-                    "There is more than one definition of smoothing. Which tokens does `log_p.mean` in this "
-                    "forward run over?",
-                    {"eps / V": "eps / (V - 1)", "+=": "="},
-                ),
-                Mistake(
-                    "the right token has lost its own share of the smoothing",
-                    "eps is spread over all V tokens. Does each row of your p* sum to 1?",
-                    {"+=": "="},
-                ),
+                Mistake("mean-taken-over-all-rows", {"counts.sum()": "N"}),
+                Mistake("dloss-missing", {"dloss * share": "share"}),
+                Mistake("smoothing-spread-over-other-v", {"eps / V": "eps / (V - 1)", "+=": "="}),
+                Mistake("right-token-lost-own-share", {"+=": "="}),
             ),
         ),
     ),

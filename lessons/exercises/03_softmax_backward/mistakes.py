@@ -47,42 +47,13 @@ EXERCISE = Exercise(
                 ),
             ),
             mistakes=(
-                Mistake(
-                    "the softmax is taken entry by entry, as if it were a sigmoid",
-                    "Raise one logit. Do the other probabilities of its row stay as they are?",
-                    {"(p * dp).sum(axis=-1, keepdims=True)": "p * dp"},
-                ),
-                Mistake(
-                    "the sum in the denominator is treated as a constant",
-                    "z_j is in the denominator, too. What comes back through it?",
-                    {" - (p * dp).sum(axis=-1, keepdims=True)": ""},
-                ),
-                Mistake(
-                    "all entries of dp have the same weight in the mean",
-                    "Which weights sum to 1 in each row? And should a token with probability 0 count?",
-                    {"(p * dp).sum": "dp.mean"},
-                ),
-                Mistake(
-                    "dp is summed without the weights p",
-                    "Follow z_j through the denominator to the loss. How often do you meet p on this path: once or "
-                    "twice?",
-                    {"(p * dp).sum": "dp.sum"},
-                ),
-                Mistake(
-                    "the products p dp are averaged, not summed",
-                    "The weights p sum to 1 already. What does another division by V do?",
-                    {"sum": "mean"},
-                ),
-                Mistake(
-                    "the sum runs over the rows",
-                    "Along which axis do the probabilities sum to 1?",
-                    {"axis=-1": "axis=0"},
-                ),
-                Mistake(
-                    "the factor p in front is missing",
-                    "If a token's probability is nearly 0, how much can its own logit change it?",
-                    {"p * (dp -": "(dp -"},
-                ),
+                Mistake("softmax-entry-by-entry", {"(p * dp).sum(axis=-1, keepdims=True)": "p * dp"}),
+                Mistake("average-forgotten", {" - (p * dp).sum(axis=-1, keepdims=True)": ""}),
+                Mistake("average-unweighted", {"(p * dp).sum": "dp.mean"}),
+                Mistake("prices-summed-unweighted", {"(p * dp).sum": "dp.sum"}),
+                Mistake("average-divided-again", {"sum": "mean"}),
+                Mistake("average-over-rows", {"axis=-1": "axis=0"}),
+                Mistake("softmax-factor-missing", {"p * (dp -": "(dp -"}),
             ),
         ),
     ),

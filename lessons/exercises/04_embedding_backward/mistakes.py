@@ -59,16 +59,9 @@ EXERCISE = Exercise(
                 Invariant("dE summed over all tokens is `scale` times dx summed over all positions", nothing_is_lost),
             ),
             mistakes=(
+                Mistake("token-twice", {"np.add.at(dE, ids, scale * dx)": "dE[ids] += scale * dx"}),
                 Mistake(
-                    "a token that comes more than once gets only its last gradient",
-                    "`dE[ids] += ...` reads rows, adds, and writes them all back. What if two of them are the same "
-                    "row?",
-                    {"np.add.at(dE, ids, scale * dx)": "dE[ids] += scale * dx"},
-                ),
-                Mistake(
-                    "a token that comes twice in one sequence gets only one of its two gradients",
-                    "A loop over the sequences is not enough. What does `dE[row] += ...` do with an id that comes "
-                    "twice?",
+                    "token-comes-twice-one-sequence",
                     {
                         "np.add.at(dE, ids, scale * dx)": (
                             "for row, ids in enumerate(ids):\n        dE[ids] += scale * dx[row]"
@@ -76,20 +69,11 @@ EXERCISE = Exercise(
                     },
                 ),
                 Mistake(
-                    "the gradients of a token are averaged",
-                    "Each use of a token moves the loss on its own. Does it count less because there are other uses?",
+                    "uses-averaged",
                     {"return dE": "return dE / np.maximum(np.bincount(ids.reshape(-1), minlength=V), 1)[:, None]"},
                 ),
-                Mistake(
-                    "the factor `scale` is missing",
-                    "Move E a little. How much does x move? What does the chain rule say about a constant factor?",
-                    {"scale * dx": "dx"},
-                ),
-                Mistake(
-                    "the gradient is divided by `scale`",
-                    "Backward is not the inverse of forward. How much does x move when E moves by 1?",
-                    {"scale * dx": "dx / scale"},
-                ),
+                Mistake("embedding-scale-missing", {"scale * dx": "dx"}),
+                Mistake("embedding-scale-divides", {"scale * dx": "dx / scale"}),
             ),
         ),
     ),

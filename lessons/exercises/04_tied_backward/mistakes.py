@@ -34,41 +34,13 @@ EXERCISE = Exercise(
             sizes=SIZES,
             linear=True,
             mistakes=(
-                Mistake(
-                    "only the way out is there",
-                    "The table also made y. What would its gradient be if the way out had a table of its own?",
-                    {"    np.add.at(dE, ids, scale * dx)  # the way in\n": ""},
-                ),
-                Mistake(
-                    "only the way in is there",
-                    "Is there a `dE = ...` that throws the other part away? How do the gradients of two uses combine?",
-                    {"dz.reshape(-1, V).T @ y.reshape(-1, C)": "np.zeros((V, C))"},
-                ),
-                Mistake(
-                    "the gradients of the two uses are averaged",
-                    "If E moves, both of its uses move, each in full. How much does the loss move, then?",
-                    {"return dE": "return dE / 2"},
-                ),
-                Mistake(
-                    "on the way in, a token that comes more than once gets only its last gradient",
-                    "What does `dE[ids] += ...` do with two places that have the same id?",
-                    {"np.add.at(dE, ids, scale * dx)": "dE[ids] += scale * dx"},
-                ),
-                Mistake(
-                    "the slope of tanh is missing",
-                    "Which step of the forward is between the lookup and the scores?",
-                    {" * (1 - y**2)": ""},
-                ),
-                Mistake(
-                    "the slope of tanh is computed from its input",
-                    "The slope is 1 − y². Which array is y: what goes into tanh, or what comes out?",
-                    {"y**2": "(scale * E[ids]) ** 2"},
-                ),
-                Mistake(
-                    "the factor `scale` is missing on the way in",
-                    "How much does scale · E[ids] move when E moves? (On the way out there is no such factor.)",
-                    {"scale * dx": "dx"},
-                ),
+                Mistake("tied-out-only", {"    np.add.at(dE, ids, scale * dx)  # the way in\n": ""}),
+                Mistake("tied-in-only", {"dz.reshape(-1, V).T @ y.reshape(-1, C)": "np.zeros((V, C))"}),
+                Mistake("uses-averaged", {"return dE": "return dE / 2"}),
+                Mistake("token-twice", {"np.add.at(dE, ids, scale * dx)": "dE[ids] += scale * dx"}),
+                Mistake("slope-tanh-missing", {" * (1 - y**2)": ""}),
+                Mistake("slope-tanh-computed-input", {"y**2": "(scale * E[ids]) ** 2"}),
+                Mistake("embedding-scale-missing", {"scale * dx": "dx"}),
             ),
         ),
     ),

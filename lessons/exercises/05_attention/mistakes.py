@@ -47,50 +47,20 @@ EXERCISE = Exercise(
                 ),
             ),
             mistakes=(
+                Mistake("scores-not-scaled", {" / math.sqrt(q.shape[-1])": ""}),
+                Mistake("divided-by-D", {"math.sqrt(q.shape[-1])": "q.shape[-1]"}),
+                Mistake("divided-by-root-of-keys", {"q.shape[-1]": "k.shape[1]"}),
                 Mistake(
-                    "the scores are not scaled",
-                    "Multiply D pairs of entries with variance 1, and add the products. How large is q·k typically?",
-                    {" / math.sqrt(q.shape[-1])": ""},
-                ),
-                Mistake(
-                    "the scores are divided by D instead of √D",
-                    "Var(q·k) is D. What must you divide a variable by, so that its variance is divided by D?",
-                    {"math.sqrt(q.shape[-1])": "q.shape[-1]"},
-                ),
-                Mistake(
-                    "the scores are divided by the root of the number of keys",
-                    "Which axis does the dot product of a query and a key sum over: the keys, or the features?",
-                    {"q.shape[-1]": "k.shape[1]"},
-                ),
-                Mistake(
-                    "the weights are scaled instead of the scores",
-                    "What do the weights of one query sum to now? And which numbers were too large at first?",
+                    "weights-scaled-instead-scores",
                     {
                         " / math.sqrt(q.shape[-1])": "",
                         "return p @ v": "p = p / math.sqrt(q.shape[-1])\n    return p @ v",
                     },
                 ),
-                Mistake(
-                    "the softmax goes over the queries",
-                    "A query shares its attention out among all keys. Along which axis are its weights?",
-                    {"s.max(axis=-1": "s.max(axis=-2", "p.sum(axis=-1": "p.sum(axis=-2"},
-                ),
-                Mistake(
-                    "the scores are divided by their sum, without exponentials",
-                    "Can a weight be negative? What makes a positive number of any score?",
-                    {"np.exp(s - s.max(axis=-1, keepdims=True))": "s"},
-                ),
-                Mistake(
-                    "exp is taken of the scores as they are",
-                    "What is exp(1000) in float64? What may you subtract from all scores of a row first?",
-                    {" - s.max(axis=-1, keepdims=True)": ""},
-                ),
-                Mistake(
-                    "one maximum is subtracted from all rows",
-                    "Take a row whose scores are all 1000 below the largest score of another row. What is left of "
-                    "it after exp?",
-                    {"s.max(axis=-1, keepdims=True)": "s.max()"},
-                ),
+                Mistake("softmax-over-queries", {"s.max(axis=-1": "s.max(axis=-2", "p.sum(axis=-1": "p.sum(axis=-2"}),
+                Mistake("scores-divided-sum-without-exponentials", {"np.exp(s - s.max(axis=-1, keepdims=True))": "s"}),
+                Mistake("exp-taken-scores-they", {" - s.max(axis=-1, keepdims=True)": ""}),
+                Mistake("one-maximum-subtracted-all-rows", {"s.max(axis=-1, keepdims=True)": "s.max()"}),
             ),
         ),
     ),

@@ -78,53 +78,16 @@ EXERCISE = Exercise(
                 ),
             ),
             mistakes=(
+                Mistake("no-scale-backward", {" / math.sqrt(q.shape[-1])": ""}),
+                Mistake("divided-by-root-of-keys", {"q.shape[-1]": "k.shape[1]"}),
+                Mistake("softmax-entry-by-entry", {"(dp * p).sum(axis=-1, keepdims=True)": "dp * p"}),
+                Mistake("average-over-rows", {"axis=-1": "axis=-2"}),
+                Mistake("dq-made-v", {"ds @ k": "ds @ v[..., : k.shape[-1]]"}),
+                Mistake("average-forgotten", {" - (dp * p).sum(axis=-1, keepdims=True)": ""}),
+                Mistake("average-unweighted", {"(dp * p).sum": "dp.mean"}),
+                Mistake("scale-applied-twice-dk", {"@ q": "@ q / math.sqrt(q.shape[-1])"}),
                 Mistake(
-                    "the scale of the scores is missing",
-                    "The forward divides the scores by √D. What does the chain rule say about a constant factor?",
-                    {" / math.sqrt(q.shape[-1])": ""},
-                ),
-                Mistake(
-                    "the scores are divided by the root of the number of keys",
-                    "The forward divides by the root of a number. Which one: the number of keys, or the number of "
-                    "features?",
-                    {"q.shape[-1]": "k.shape[1]"},
-                ),
-                Mistake(
-                    "the softmax is taken entry by entry",
-                    "Raise one score. Do the other weights of its row stay as they are?",
-                    {"(dp * p).sum(axis=-1, keepdims=True)": "dp * p"},
-                ),
-                Mistake(
-                    "the average of dp is taken over the queries",
-                    "Along which axis do the weights sum to 1?",
-                    {"axis=-1": "axis=-2"},
-                ),
-                Mistake(
-                    "dq is made with v",
-                    "A score is the product of a query and what else?",
-                    {"ds @ k": "ds @ v[..., : k.shape[-1]]"},
-                ),
-                Mistake(
-                    "the average of dp is forgotten",
-                    "If all keys of a row have the same price, is there any reason to move a score? What does your "
-                    "formula say?",
-                    {" - (dp * p).sum(axis=-1, keepdims=True)": ""},
-                ),
-                Mistake(
-                    "the average of dp counts all keys alike",
-                    "Suppose that a query does not look at a key at all. Should the price of this key count in "
-                    "what the query pays?",
-                    {"(dp * p).sum": "dp.mean"},
-                ),
-                Mistake(
-                    "the scale is applied twice to dk",
-                    "The forward divides once. How often do you divide on the way from do to dk?",
-                    {"@ q": "@ q / math.sqrt(q.shape[-1])"},
-                ),
-                Mistake(
-                    "dk and dv are made with a reshape instead of a transpose",
-                    "A reshape keeps the numbers in the order of memory. Does your entry (j, t) belong to query t "
-                    "and key j?",
+                    "dk-dv-made-reshape-instead",
                     {
                         "p.swapaxes(-1, -2)": "p.reshape(len(p), p.shape[2], p.shape[1])",
                         "ds.swapaxes(-1, -2)": "ds.reshape(len(p), p.shape[2], p.shape[1])",

@@ -31,96 +31,33 @@ def make_scores(rng, given, B, T, S, D):
 
 
 MEAN_MISTAKES = (
-    Mistake(
-        "dv is made with a reshape of p, not with its transpose",
-        "A reshape keeps the numbers in the order of memory. Does your entry (j, t) belong to query t and key j?",
-        {"p.swapaxes(-1, -2)": "p.reshape(len(p), p.shape[2], p.shape[1])"},
-    ),
-    Mistake(
-        "every query counts fully in dv",
-        "If a query gives a value the weight 0, does its answer depend on this value?",
-        {"p.swapaxes": "np.ones_like(p).swapaxes"},
-    ),
-    Mistake(
-        "dv is averaged over the queries",
-        "Two queries read the same value. Is its gradient the sum of what the two send back, or their mean?",
-        {"return dp, dv": "return dp, dv / do.shape[1]"},
-    ),
-    Mistake(
-        "dp has an extra factor p",
-        "o is linear in p. Can the derivative of a linear function depend on p?",
-        {"return dp": "return p * dp"},
-    ),
-    Mistake(
-        "dp and dv are returned in the wrong order",
-        "Which of the two comes first in the docstring?",
-        {"return dp, dv": "return dv, dp"},
-    ),
+    Mistake("p-reshaped", {"p.swapaxes(-1, -2)": "p.reshape(len(p), p.shape[2], p.shape[1])"}),
+    Mistake("every-query-counts-fully", {"p.swapaxes": "np.ones_like(p).swapaxes"}),
+    Mistake("dv-averaged-over-queries", {"return dp, dv": "return dp, dv / do.shape[1]"}),
+    Mistake("dp-times-p", {"return dp": "return p * dp"}),
+    Mistake("wrong-order-returned", {"return dp, dv": "return dv, dp"}),
 )
 
 SOFTMAX_MISTAKES = (
+    Mistake("softmax-entry-by-entry", {"(dp * p).sum(axis=-1, keepdims=True)": "dp * p"}),
+    Mistake("average-forgotten", {" - (dp * p).sum(axis=-1, keepdims=True)": ""}),
+    Mistake("average-unweighted", {"(dp * p).sum": "dp.mean"}),
+    Mistake("average-over-rows", {"axis=-1": "axis=-2"}),
+    Mistake("one-average-for-all", {"axis=-1, keepdims=True": ""}),
+    Mistake("prices-summed-unweighted", {"(dp * p).sum": "dp.sum"}),
     Mistake(
-        "the softmax is taken entry by entry",
-        "Raise one score. Do the other weights of its row stay as they are?",
-        {"(dp * p).sum(axis=-1, keepdims=True)": "dp * p"},
-    ),
-    Mistake(
-        "the average of dp is forgotten",
-        "If all keys of a row have the same price, is there any reason to move a score? What does your formula say?",
-        {" - (dp * p).sum(axis=-1, keepdims=True)": ""},
-    ),
-    Mistake(
-        "the average of dp counts all keys alike",
-        "Suppose that a query does not look at a key at all. Should the price of this key count in what the query "
-        "pays?",
-        {"(dp * p).sum": "dp.mean"},
-    ),
-    Mistake(
-        "the average of dp is taken over the queries",
-        "Along which axis do the weights sum to 1?",
-        {"axis=-1": "axis=-2"},
-    ),
-    Mistake(
-        "there is one average of dp for all rows",
-        "Does a row of the softmax know about the other rows? Which axis, with keepdims, keeps them apart?",
-        {"axis=-1, keepdims=True": ""},
-    ),
-    Mistake(
-        "the sum of dp is subtracted, not its weighted mean",
-        "What comes back through the denominator is an average. Which weights does it have?",
-        {"(dp * p).sum": "dp.sum"},
-    ),
-    Mistake(
-        "p multiplies dp, but not the average that is subtracted",
-        "Here you subtract the same number from all entries of a row. Does your row of ds sum to 0?",
+        "average-without-factor",
         {"p * (dp - (dp * p).sum(axis=-1, keepdims=True))": "p * dp - (dp * p).sum(axis=-1, keepdims=True)"},
     ),
 )
 
 SCORES_MISTAKES = (
+    Mistake("no-scale-backward", {" / math.sqrt(q.shape[-1])": ""}),
+    Mistake("divided-by-D", {"math.sqrt(q.shape[-1])": "q.shape[-1]"}),
+    Mistake("scale-in-dq-only", {"dproduct.swapaxes": "ds.swapaxes"}),
+    Mistake("keys-reshaped", {"swapaxes(-1, -2)": "reshape(len(q), k.shape[1], q.shape[1])"}),
     Mistake(
-        "the scale of the scores is missing",
-        "The forward divides the scores by √D. What does the chain rule say about a constant factor?",
-        {" / math.sqrt(q.shape[-1])": ""},
-    ),
-    Mistake(
-        "ds is divided by D instead of √D",
-        "Which number does the forward divide by? Why should it be another one on the way back?",
-        {"math.sqrt(q.shape[-1])": "q.shape[-1]"},
-    ),
-    Mistake(
-        "the scale is in dq, but not in dk",
-        "A score is q·k / √D. What is divided: q, or the product of both?",
-        {"dproduct.swapaxes": "ds.swapaxes"},
-    ),
-    Mistake(
-        "dk is made with a reshape of ds, not with its transpose",
-        "A reshape keeps the numbers in the order of memory. Does your entry (j, t) belong to query t and key j?",
-        {"swapaxes(-1, -2)": "reshape(len(q), k.shape[1], q.shape[1])"},
-    ),
-    Mistake(
-        "dq and dk are returned in the wrong order",
-        "Which of the two comes first in the docstring?",
+        "wrong-order-returned",
         {"dproduct @ k, dproduct.swapaxes(-1, -2) @ q": "dproduct.swapaxes(-1, -2) @ q, dproduct @ k"},
     ),
 )

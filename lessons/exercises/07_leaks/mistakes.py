@@ -91,53 +91,24 @@ def make_bank(rng, given, length, vocab_size):
 
 
 MISTAKES = (
+    Mistake("only-last-token-changed", {"range(1, length)": "[length - 1]"}),
+    Mistake("only-first-output-looked", {"[:, :t] != before[:, :t]": "[:, :1] != before[:, :1]"}),
+    Mistake("each-output-compared-only", {"[:, :t] != before[:, :t]": "[:, t - 1] != before[:, t - 1]"}),
     Mistake(
-        "only the last token is changed",
-        "Think of a model in which position 1 sees position 2, and nothing else leaks. Does your change reach "
-        "position 1?",
-        {"range(1, length)": "[length - 1]"},
-    ),
-    Mistake(
-        "only the first output is looked at",
-        "Think of a model in which one position peeks, but not the first. Which of the outputs that you compare "
-        "shows it?",
-        {"[:, :t] != before[:, :t]": "[:, :1] != before[:, :1]"},
-    ),
-    Mistake(
-        "each output is compared only when the very next token changes",
-        "Think of a model that skips the next token and sees the one after it. Does your test ever change that one?",
-        {"[:, :t] != before[:, :t]": "[:, t - 1] != before[:, t - 1]"},
-    ),
-    Mistake(
-        "outputs after the change are compared",
-        "You change position t. Which outputs must not notice: those before t, or those after it?",
+        "outputs-after-change-compared",
         {"[:, :t] != before[:, :t]": "[:, t + 1 :] != before[:, t + 1 :]", "range(1, length)": "range(length)"},
     ),
+    Mistake("output-changed-position-counts-too", {"[:, :t] != before[:, :t]": "[:, : t + 1] != before[:, : t + 1]"}),
+    Mistake("all-outputs-compared", {"[:, :t] != before[:, :t]": " != before"}),
     Mistake(
-        "the output at the changed position counts, too",
-        "May position t see its own input? Then is a new output at t a leak?",
-        {"[:, :t] != before[:, :t]": "[:, : t + 1] != before[:, : t + 1]"},
-    ),
-    Mistake(
-        "all outputs are compared, even those that may change",
-        "You change position t. Which outputs may depend on it, so that a change there is no leak?",
-        {"[:, :t] != before[:, :t]": " != before"},
-    ),
-    Mistake(
-        "the tolerance is so large that a small leak is missed",
-        "All that an honest position sees is the same in both runs. How much may its output differ?",
+        "tolerance-large-small-leak-missed",
         {"np.any(model(changed)[:, :t] != before[:, :t])": "not np.allclose(model(changed)[:, :t], before[:, :t])"},
     ),
     Mistake(
-        "the predictions are compared, not the logits",
-        "Suppose that a leak moves every logit by a thousandth. Does the largest logit become another one?",
+        "predictions-compared-not-logits",
         {"model(changed)[": "model(changed).argmax(axis=-1)[", "before[": "before.argmax(axis=-1)["},
     ),
-    Mistake(
-        "it says True for the honest models, and False for the leaky ones",
-        "What should the function return for a model that leaks? See the docstring.",
-        {"return True\n    return False": "return False\n    return True"},
-    ),
+    Mistake("says-true-honest-models-false", {"return True\n    return False": "return False\n    return True"}),
 )
 
 EXERCISE = Exercise(

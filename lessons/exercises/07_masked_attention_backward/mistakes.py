@@ -67,36 +67,12 @@ EXERCISE = Exercise(
                 Invariant("a query that may look at nothing gets no gradient", empty_rows_get_nothing),
             ),
             mistakes=(
-                Mistake(
-                    "the weights are computed again without the mask",
-                    "Which weights did the forward use: those of all keys, or those of the allowed keys only?",
-                    {"k, allowed)": "k, np.ones_like(allowed))"},
-                ),
-                Mistake(
-                    "an empty row is NaN",
-                    "What is −inf − (−inf), and what is 0 / 0? Which two lines of the forward take care of them?",
-                    {"np.where(total == 0.0, 1.0, total)": "total"},
-                ),
-                Mistake(
-                    "an empty row looks at all keys alike, because forbidden scores are finite",
-                    "If all scores of a row are −1e9, what does the softmax make of them?",
-                    {"-np.inf": "-1e9"},
-                ),
-                Mistake(
-                    "True is taken to mean 'ignore'",
-                    "What does True mean in the masks of this course?",
-                    {"k, allowed)": "k, ~allowed)"},
-                ),
-                Mistake(
-                    "the mask is multiplied onto the weights, after the softmax",
-                    "What do the weights of a row sum to now? And is a forbidden score still in the denominator?",
-                    {"k, allowed)": "k, np.ones_like(allowed)) * allowed"},
-                ),
-                Mistake(
-                    "the scale of the scores is missing on the way back",
-                    "The forward divides the scores by √D. What does the chain rule say about a constant factor?",
-                    {" / math.sqrt(q.shape[-1])": ""},
-                ),
+                Mistake("weights-computed-again-without-mask", {"k, allowed)": "k, np.ones_like(allowed))"}),
+                Mistake("empty-row-nan", {"np.where(total == 0.0, 1.0, total)": "total"}),
+                Mistake("empty-row-looks-all-keys", {"-np.inf": "-1e9"}),
+                Mistake("true-means-ignore", {"k, allowed)": "k, ~allowed)"}),
+                Mistake("mask-after-softmax", {"k, allowed)": "k, np.ones_like(allowed)) * allowed"}),
+                Mistake("no-scale-backward", {" / math.sqrt(q.shape[-1])": ""}),
             ),
         ),
     ),

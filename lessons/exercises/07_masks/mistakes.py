@@ -43,89 +43,32 @@ def make_target(rng, given, B, T):
 
 
 CAUSAL_MISTAKES = (
-    Mistake(
-        "each position sees one token too many",
-        "Position 0 must predict the token at position 1. What does your first row let it see?",
-        {"j <= t": "j <= t + 1"},
-    ),
-    Mistake(
-        "a position may not look at itself",
-        "The token at t is known when the next one is predicted. And what would be left for position 0 to look at?",
-        {"<=": "<"},
-    ),
-    Mistake("True is taken to mean 'ignore'", "What does True mean in the masks of this course?", {"<=": ">"}),
-    Mistake(
-        "rows and columns are swapped, so each position sees the future",
-        "Rows are queries. How much may the first row see: only itself, or everything?",
-        {"<=": ">="},
-    ),
-    Mistake(
-        "the axes of sequences and heads are missing",
-        "The scores have four axes. Along which two is the mask always the same, and what length do they get?",
-        {"(j <= t)[None, None]": "j <= t"},
-    ),
-    Mistake(
-        "it holds numbers to add to the scores",
-        "What should a mask say about a query and a key: whether the look is allowed, or how much the score changes?",
-        {"(j <= t)": "np.where(j <= t, 0.0, -np.inf)"},
-    ),
+    Mistake("each-position-sees-one-token", {"j <= t": "j <= t + 1"}),
+    Mistake("position-may-not-look-itself", {"<=": "<"}),
+    Mistake("true-means-ignore", {"<=": ">"}),
+    Mistake("rows-columns-swapped-each-position", {"<=": ">="}),
+    Mistake("axes-sequences-heads-missing", {"(j <= t)[None, None]": "j <= t"}),
+    Mistake("mask-holds-numbers", {"(j <= t)": "np.where(j <= t, 0.0, -np.inf)"}),
 )
 
 PADDING_MISTAKES = (
-    Mistake(
-        "True is taken to mean 'padding'",
-        "What does True mean in the masks of this course: 'may look', or 'nothing there'?",
-        {"!=": "=="},
-    ),
-    Mistake("the id of padding is always taken to be 0", "What is the second argument for?", {"!= pad": "!= 0"}),
-    Mistake(
-        "padding lies along the axis of the queries",
-        "What must not be looked at: a key that is padding, or a query that is padding?",
-        {"None, None, :": "None, :, None"},
-    ),
-    Mistake(
-        "the axes of heads and queries are missing",
-        "The scores are (B, H, T, S). How does NumPy line up (B, S) with that, from the right?",
-        {"[:, None, None, :]": ""},
-    ),
-    Mistake(
-        "it holds numbers to add to the scores",
-        "What should a mask say about a query and a key: whether the look is allowed, or how much the score changes?",
-        {"(ids != pad)": "np.where(ids != pad, 0.0, -np.inf)"},
-    ),
+    Mistake("true-taken-mean-padding", {"!=": "=="}),
+    Mistake("pad-id-fixed", {"!= pad": "!= 0"}),
+    Mistake("padding-lies-along-axis-queries", {"None, None, :": "None, :, None"}),
+    Mistake("axes-heads-queries-missing", {"[:, None, None, :]": ""}),
+    Mistake("mask-holds-numbers", {"(ids != pad)": "np.where(ids != pad, 0.0, -np.inf)"}),
 )
 
 TARGET_MISTAKES = (
+    Mistake("look-allowed-either-mask-allows", {"&": "|"}),
+    Mistake("padding-can-looked", {"padding_mask(ids, pad)": "np.ones((len(ids), 1, 1, 1), bool)"}),
+    Mistake("future-can-looked", {"causal_mask(ids.shape[1])": "np.ones((ids.shape[1], 1), bool)"}),
+    Mistake("padding-may-not-look", {"padding_mask(ids, pad)": "padding_mask(ids, pad).swapaxes(-1, -2)"}),
     Mistake(
-        "a look is allowed if either mask allows it",
-        "Take a later token that is not padding. One of the two masks allows it. May it be looked at?",
-        {"&": "|"},
-    ),
-    Mistake(
-        "padding can be looked at",
-        "Which of the two masks depends on the ids, and where is it in your answer?",
-        {"padding_mask(ids, pad)": "np.ones((len(ids), 1, 1, 1), bool)"},
-    ),
-    Mistake(
-        "the future can be looked at",
-        "Which of the two masks hides the future, and where is it in your answer?",
-        {"causal_mask(ids.shape[1])": "np.ones((ids.shape[1], 1), bool)"},
-    ),
-    Mistake(
-        "padding may not look, but may be looked at",
-        "Along which axis are the keys: the third, or the fourth?",
-        {"padding_mask(ids, pad)": "padding_mask(ids, pad).swapaxes(-1, -2)"},
-    ),
-    Mistake(
-        "queries at padding may not look, either",
-        "Nobody uses the answer of a query at padding. But does the definition forbid it to look?",
+        "queries-padding-may-not-look",
         {"padding_mask(ids, pad)": "padding_mask(ids, pad) & padding_mask(ids, pad).swapaxes(-1, -2)"},
     ),
-    Mistake(
-        "the two masks are added",
-        "As numbers, True + True is 2. Which operation gives True only if both are True?",
-        {"causal_mask(ids.shape[1]) &": "1 * causal_mask(ids.shape[1]) +"},
-    ),
+    Mistake("two-masks-added", {"causal_mask(ids.shape[1]) &": "1 * causal_mask(ids.shape[1]) +"}),
 )
 
 

@@ -10,8 +10,6 @@ from minitransformer.functional import merge_heads, split_heads
 
 SIZES = sizes("B T H D", (5, 7, 6, 4), (2, 3, 4, 5), (1, 1, 1, 1), (2, 1, 3, 2))
 FEATURES, HEADS = "BTC", "BHTD"  # the letters of the two layouts
-RESHAPED = "there is a reshape, but no transpose"
-DEALT = "the features are dealt out in turn, like cards"
 
 
 def make_split(rng, given, B, T, H, D):
@@ -56,80 +54,30 @@ def heads_stay_together(outputs, problem):
 
 
 SPLIT = (
-    Mistake(
-        RESHAPED,
-        "A reshape moves no number in memory. Which tokens do the first T·D numbers of a sequence come from?",
-        {"(B, T, H, C // H).transpose(0, 2, 1, 3)": "(B, H, T, C // H)"},
-    ),
-    Mistake(
-        DEALT,
-        "Head 0 owns the first D columns of W_q. Which features of x W_q do they make?",
-        {"(B, T, H, C // H).transpose(0, 2, 1, 3)": "(B, T, C // H, H).transpose(0, 3, 1, 2)"},
-    ),
-    Mistake(
-        "the tokens still come before the heads",
-        "The product q kᵀ works on the last two axes. Which axes must come before them?",
-        {".transpose(0, 2, 1, 3)": ""},
-    ),
-    Mistake(
-        "the transpose sends the tokens to the end",
-        "Name the four axes after your reshape, and the four axes that you want. Which two must change places?",
-        {"0, 2, 1, 3": "0, 2, 3, 1"},
-    ),
+    Mistake("heads-reshaped", {"(B, T, H, C // H).transpose(0, 2, 1, 3)": "(B, H, T, C // H)"}),
+    Mistake("heads-dealt", {"(B, T, H, C // H).transpose(0, 2, 1, 3)": "(B, T, C // H, H).transpose(0, 3, 1, 2)"}),
+    Mistake("tokens-still-come-before-heads", {".transpose(0, 2, 1, 3)": ""}),
+    Mistake("transpose-sends-tokens-end", {"0, 2, 1, 3": "0, 2, 3, 1"}),
 )
 
 MERGE = (
-    Mistake(
-        RESHAPED,
-        "What follows the first D numbers in memory: the same token in the next head, or the next token?",
-        {".transpose(0, 2, 1, 3)": ""},
-    ),
-    Mistake(
-        DEALT,
-        "Concat puts the heads side by side. Which columns of x belong to head 0?",
-        {"0, 2, 1, 3": "0, 2, 3, 1"},
-    ),
-    Mistake(
-        "the heads are added up",
-        "Heads do get added, but only after each has met its own rows of W_o. Where are they before that?",
-        {"transpose(0, 2, 1, 3).reshape(B, T, H * D)": "sum(axis=1)"},
-    ),
+    Mistake("heads-reshaped", {".transpose(0, 2, 1, 3)": ""}),
+    Mistake("heads-dealt", {"0, 2, 1, 3": "0, 2, 3, 1"}),
+    Mistake("heads-added-up", {"transpose(0, 2, 1, 3).reshape(B, T, H * D)": "sum(axis=1)"}),
 )
 
 SPLIT_BACKWARD = (
+    Mistake("heads-reshaped", {"merge_heads(dheads)": "dheads.reshape(len(dheads), dheads.shape[2], -1)"}),
     Mistake(
-        RESHAPED,
-        "Split moved numbers. Does a reshape alone bring each gradient back to where its number came from?",
-        {"merge_heads(dheads)": "dheads.reshape(len(dheads), dheads.shape[2], -1)"},
+        "heads-dealt", {"merge_heads(dheads)": "dheads.transpose(0, 2, 3, 1).reshape(len(dheads), dheads.shape[2], -1)"}
     ),
-    Mistake(
-        DEALT,
-        "Which columns of x did the D numbers of head 0 come from?",
-        {"merge_heads(dheads)": "dheads.transpose(0, 2, 3, 1).reshape(len(dheads), dheads.shape[2], -1)"},
-    ),
-    Mistake(
-        "all heads get the mean of the gradients",
-        "Does more than one head use the same feature of x?",
-        {"merge_heads(dheads)": "np.tile(dheads.mean(axis=1), dheads.shape[1])"},
-    ),
+    Mistake("all-heads-get-mean-gradients", {"merge_heads(dheads)": "np.tile(dheads.mean(axis=1), dheads.shape[1])"}),
 )
 
 MERGE_BACKWARD = (
-    Mistake(
-        RESHAPED,
-        "Merge moved numbers. Does a reshape alone bring each gradient back to where its number came from?",
-        {"split_heads(dx, H)": "dx.reshape(len(dx), H, dx.shape[1], -1)"},
-    ),
-    Mistake(
-        DEALT,
-        "Merge put the heads side by side. Which columns of dx belong to head 0?",
-        {"split_heads(dx, H)": "dx.reshape(*dx.shape[:2], -1, H).transpose(0, 3, 1, 2)"},
-    ),
-    Mistake(
-        "all heads get the gradient of head 0",
-        "Every head has columns of its own in x. Which of them hold the gradient of head 1?",
-        {"split_heads(dx, H)": "np.repeat(split_heads(dx, H)[:, :1], H, axis=1)"},
-    ),
+    Mistake("heads-reshaped", {"split_heads(dx, H)": "dx.reshape(len(dx), H, dx.shape[1], -1)"}),
+    Mistake("heads-dealt", {"split_heads(dx, H)": "dx.reshape(*dx.shape[:2], -1, H).transpose(0, 3, 1, 2)"}),
+    Mistake("all-heads-get-gradient-head", {"split_heads(dx, H)": "np.repeat(split_heads(dx, H)[:, :1], H, axis=1)"}),
 )
 
 OWN_NUMBERS = Invariant("the heads of a token hold exactly the numbers of its own features", tokens_keep_their_numbers)

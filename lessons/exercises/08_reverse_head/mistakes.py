@@ -48,30 +48,12 @@ EXERCISE = Exercise(
                 Invariant("the positions' keys do not all lie on one line", keys_lie_on_no_line),
             ),
             mistakes=(
+                Mistake("keys-lie-line-one-end", {"np.cos(angles), np.sin(angles)": "np.arange(T), np.zeros(T)"}),
+                Mistake("mirror-one-position-off", {"keys[::-1]": "keys * [1, -1]"}),
+                Mistake("each-position-attends-itself", {"keys[::-1]": "keys"}),
+                Mistake("scores-too-close-together-softmax", {"200 * keys": "keys"}),
                 Mistake(
-                    "the keys lie on a line, and one end of it wins",
-                    "Which of the numbers 0, 1, 2, ... has the largest product with a positive number? Is there "
-                    "room beside the line?",
-                    {"np.cos(angles), np.sin(angles)": "np.arange(T), np.zeros(T)"},
-                ),
-                Mistake(
-                    "the mirror is one position off",
-                    "What is the mirror image of position 0: T, or the last position that there is?",
-                    {"keys[::-1]": "keys * [1, -1]"},
-                ),
-                Mistake(
-                    "each position attends to itself",
-                    "Your keys are in good places. Which key should the query of position t point at?",
-                    {"keys[::-1]": "keys"},
-                ),
-                Mistake(
-                    "the scores are too close together for the softmax",
-                    "By how much does the best score beat the next one? What may you multiply a query by?",
-                    {"200 * keys": "keys"},
-                ),
-                Mistake(
-                    "the matrices do not fit",
-                    "x has letters + T features, and the head has two. Which shape must a matrix between them have?",
+                    "matrices-do-not-fit",
                     {"np.vstack([nothing, 200 * keys[::-1]]), np.vstack([nothing, keys])": "200 * keys[::-1], keys"},
                 ),
             ),

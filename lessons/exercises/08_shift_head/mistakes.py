@@ -31,38 +31,19 @@ EXERCISE = Exercise(
             float32=False,
             invariants=(DECIDED,),
             mistakes=(
+                Mistake("scores-too-small-softmax", {"20 * math.sqrt(T) * ": ""}),
+                Mistake("each-position-attends-one", {"k=-1": "k=1", "[0, 0]": "[-1, -1]"}),
+                Mistake("position-0-looks-nothing-gets", {"    looks_for[0, 0] = 1.0\n": ""}),
+                Mistake("position-0-attends-last-position", {"[0, 0]": "[0, -1]"}),
                 Mistake(
-                    "the scores are too small for the softmax",
-                    "How large is exp(1/√D), compared with exp(0) of the others? What may you multiply a query by?",
-                    {"20 * math.sqrt(T) * ": ""},
-                ),
-                Mistake(
-                    "each position attends to the one after it",
-                    "Row t of your matrix is the query of position t. In which column is its one?",
-                    {"k=-1": "k=1", "[0, 0]": "[-1, -1]"},
-                ),
-                Mistake(
-                    "position 0 looks for nothing, so it gets a little of everything",
-                    "What does a softmax make of equal scores? Which key could position 0 look for?",
-                    {"    looks_for[0, 0] = 1.0\n": ""},
-                ),
-                Mistake(
-                    "position 0 attends to the last position",
-                    "There is no way round from the first position to the last. Which key should position 0 look for?",
-                    {"[0, 0]": "[0, -1]"},
-                ),
-                Mistake(
-                    "letters are compared, not positions",
-                    "Which features of x hold the position of a token: those before the letters, or those after them?",
+                    "letters-compared-not-positions",
                     {
                         "[nothing, 20 * math.sqrt(T) * looks_for]": "[20 * math.sqrt(T) * looks_for, nothing]",
                         "[nothing, np.eye(T)]": "[np.eye(T), nothing]",
                     },
                 ),
                 Mistake(
-                    "the matrices do not fit",
-                    "x has letters + T features. How many rows must a matrix after x have, even if it ignores some "
-                    "features?",
+                    "matrices-do-not-fit",
                     {
                         "[nothing, 20 * math.sqrt(T) * looks_for]": "[20 * looks_for]",
                         "[nothing, np.eye(T)]": "[np.eye(T)]",

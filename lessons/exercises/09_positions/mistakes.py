@@ -54,85 +54,34 @@ def turns_and_does_not_stretch(outputs, problem):
 
 TABLE = (
     Mistake(
-        "the exponent is 2c/C for feature c, and sine and cosine have different frequencies",
-        "The 2i of the formula is an even column. If your loop goes 0, 2, 4, ..., is its variable i, or is it 2i?",
+        "exponent-2c-c-feature-c",
         {
             "-np.arange(0, C, 2)": "-2 * np.arange(C)",
             "np.sin(angles), np.cos(angles)": "np.sin(angles[:, 0::2]), np.cos(angles[:, 1::2])",
         },
     ),
+    Mistake("pairs-counted-twice", {"-np.arange(0": "-2 * np.arange(0"}),
     Mistake(
-        "the exponent is 4i/C instead of 2i/C",
-        "For C = 4, the second pair turns 100 times as slowly as the first. How slowly does yours turn? What is i "
-        "there?",
-        {"-np.arange(0": "-2 * np.arange(0"},
-    ),
-    Mistake(
-        "each feature has a frequency of its own",
-        "How many frequencies does a table with C columns have? Which columns share one?",
+        "each-feature-frequency-own",
         {
             "-np.arange(0, C, 2)": "-np.arange(C)",
             "np.sin(angles), np.cos(angles)": "np.sin(angles[:, 0::2]), np.cos(angles[:, 1::2])",
         },
     ),
-    Mistake(
-        "all sines come before all cosines",
-        "No model can tell the difference. But which columns does the paper give to the sines?",
-        {"PE[:, 0::2], PE[:, 1::2]": "PE[:, : C // 2], PE[:, C // 2 :]"},
-    ),
-    Mistake(
-        "sines and cosines are swapped",
-        "What are sin 0 and cos 0, and so how does row 0 begin?",
-        {"np.sin(angles), np.cos(angles)": "np.cos(angles), np.sin(angles)"},
-    ),
-    Mistake(
-        "positions are counted from 1",
-        "Which t does the first token have, and what is its sine?",
-        {"np.arange(length)": "np.arange(1, length + 1)"},
-    ),
-    Mistake(
-        "the power of 10000 multiplies the position",
-        "How many positions does it take until the last pair has turned once: less than one, or tens of thousands?",
-        {"-np.arange(0": "np.arange(0"},
-    ),
-    Mistake(
-        "the frequencies end at 1/10000",
-        "2i/C is less than 1 even for the last i. How large is it for C = 4? And how many steps do you divide by?",
-        {"-np.arange(0, C, 2) / C": "-np.arange(0, C, 2) / (C - 2)"},
-    ),
-    Mistake(
-        "the base is e, not 10000",
-        "10000^a is exp(a · something). What is the something?",
-        {"10000.0 ** (": "np.exp("},
-    ),
-    Mistake(
-        "the angles are in degrees",
-        "Which unit does np.sin expect? After how many positions has the paper's first pair turned once?",
-        {"np.arange(length)": "np.radians(np.arange(length))"},
-    ),
+    Mistake("all-sines-come-before-all", {"PE[:, 0::2], PE[:, 1::2]": "PE[:, : C // 2], PE[:, C // 2 :]"}),
+    Mistake("sines-cosines-swapped", {"np.sin(angles), np.cos(angles)": "np.cos(angles), np.sin(angles)"}),
+    Mistake("positions-counted-1", {"np.arange(length)": "np.arange(1, length + 1)"}),
+    Mistake("power-10000-multiplies-position", {"-np.arange(0": "np.arange(0"}),
+    Mistake("frequencies-end-1-10000", {"-np.arange(0, C, 2) / C": "-np.arange(0, C, 2) / (C - 2)"}),
+    Mistake("base-e-not-10000", {"10000.0 ** (": "np.exp("}),
+    Mistake("angles-degrees", {"np.arange(length)": "np.radians(np.arange(length))"}),
 )
 
 TURN = (
-    Mistake(
-        "it turns the other way",
-        "PE_t is on the LEFT of the matrix. Do its entries meet the rows of a block, or the columns?",
-        {"[[cos, -sin], [sin, cos]]": "[[cos, sin], [-sin, cos]]"},
-    ),
-    Mistake(
-        "all pairs turn by the same angle",
-        "The pairs are hands of different speed. By which angle does each of them turn in j positions?",
-        {"j * 10000.0 ** (-2 * i / C)": "j"},
-    ),
-    Mistake(
-        "the matrix of one step is multiplied by j",
-        "Two steps are one turn after another. Is that the sum of two matrices? What happens to the angle?",
-        {"angle = j * ": "angle = ", "return matrix": "return j * matrix"},
-    ),
-    Mistake(
-        "a sign is missing in the blocks",
-        "The derivative of cos has a minus. Where is it in the formula for cos(a + b)?",
-        {"-sin": "sin"},
-    ),
+    Mistake("turns-other-way", {"[[cos, -sin], [sin, cos]]": "[[cos, sin], [-sin, cos]]"}),
+    Mistake("all-pairs-turn-same-angle", {"j * 10000.0 ** (-2 * i / C)": "j"}),
+    Mistake("matrix-one-step-multiplied-j", {"angle = j * ": "angle = ", "return matrix": "return j * matrix"}),
+    Mistake("sign-missing-blocks", {"-sin": "sin"}),
 )
 
 

@@ -21,46 +21,17 @@ def make_layer_norm(rng, given, B, T, C):
 
 
 LAYER_NORM_MISTAKES = (
+    Mistake("path-mu-missing", {" - mu_path": ""}),
+    Mistake("path-sigma-missing", {" - sigma_path": ""}),
+    Mistake("norm-constants", {" - mu_path - sigma_path": ""}),
+    Mistake("gamma-outside-sums", {"dx_hat = dy * gamma": "dx_hat = dy", "dx = (": "dx = gamma * ("}),
+    Mistake("gamma-forgotten", {"dx_hat = dy * gamma": "dx_hat = dy"}),
     Mistake(
-        "the path through μ is missing",
-        "Raise one feature a little. Does only its own x − μ move, or do the others move, too?",
-        {" - mu_path": ""},
-    ),
-    Mistake(
-        "the path through σ is missing",
-        "σ depends on every feature of the token. What happens to each x̂_i when σ grows?",
-        {" - sigma_path": ""},
-    ),
-    Mistake(
-        "μ and σ are treated as constants",
-        "The tokens (1, 0, 0, 0) and (2, 0, 0, 0) give the same y. What must cancel the direct path?",
-        {" - mu_path - sigma_path": ""},
-    ),
-    Mistake(
-        "γ is applied after the means, not before them",
-        "On the way back from y, what comes first: γ, or the means? Can you pull γ out of a mean over the features?",
-        {"dx_hat = dy * gamma": "dx_hat = dy", "dx = (": "dx = gamma * ("},
-    ),
-    Mistake(
-        "γ is forgotten in dx",
-        "dy is the gradient of y. What is the gradient of x̂, if y = γ x̂ + β?",
-        {"dx_hat = dy * gamma": "dx_hat = dy"},
-    ),
-    Mistake(
-        "the path through σ divides by C − 1",
-        "What does the forward divide the sum of the squares by?",
+        "path-through-sigma-divides-c",
         {"(dx_hat * x_hat).mean": "x_hat.shape[-1] / (x_hat.shape[-1] - 1) * (dx_hat * x_hat).mean"},
     ),
-    Mistake(
-        "dx is divided by σ²",
-        "Multiply a token by 10: x̂ stays as it is, and σ is 10 times as large. How much smaller must dx become?",
-        {"/ sigma": "/ sigma**2"},
-    ),
-    Mistake(
-        "dgamma has γ in it",
-        "y = γ x̂ + β. If γ moves a little, how much does y move? Does that depend on γ itself?",
-        {"(dy * x_hat)": "(dy * gamma * x_hat)"},
-    ),
+    Mistake("dx-divided-sigma-squared", {"/ sigma": "/ sigma**2"}),
+    Mistake("gamma-in-dgamma", {"(dy * x_hat)": "(dy * gamma * x_hat)"}),
 )
 
 

@@ -13,37 +13,12 @@ def make_rms_norm(rng, given, B, T, C):
 
 
 RMS_NORM_MISTAKES = (
-    Mistake(
-        "the path through rms is missing",
-        "rms depends on every feature of the token. What happens to each x̂_i when rms grows?",
-        {" - x_hat * (dx_hat * x_hat).mean(axis=-1, keepdims=True)": ""},
-    ),
-    Mistake(
-        "a mean is subtracted, as in LayerNorm",
-        "Look at the forward again. Is there a mean of x in it that the gradient could go through?",
-        {"(dx_hat - x_hat": "(dx_hat - dx_hat.mean(axis=-1, keepdims=True) - x_hat"},
-    ),
-    Mistake(
-        "γ is applied after the mean, not before it",
-        "On the way back from y, what comes first: γ, or the mean? Can you pull γ out of a mean over the features?",
-        {"dx_hat = dy * gamma": "dx_hat = dy", "dx = (": "dx = gamma * ("},
-    ),
-    Mistake(
-        "the path through rms has a sum where a mean should be",
-        "rms² is a mean of C squares. If one square grows by 1, how much does rms² grow?",
-        {"mean": "sum"},
-    ),
-    Mistake(
-        "only the direct path is divided by rms",
-        "x̂ = x / rms. How does x̂ change with rms, and how does rms change with x? Is there a division by rms "
-        "left in the product?",
-        {"(dx_hat - x_hat": "(dx_hat / rms - x_hat", ")) / rms": "))"},
-    ),
-    Mistake(
-        "dgamma is made with x",
-        "What does γ multiply in the forward: x, or x̂?",
-        {"(dy * x_hat)": "(dy * x_hat * rms)"},
-    ),
+    Mistake("path-through-rms-missing", {" - x_hat * (dx_hat * x_hat).mean(axis=-1, keepdims=True)": ""}),
+    Mistake("mean-subtracted-layernorm", {"(dx_hat - x_hat": "(dx_hat - dx_hat.mean(axis=-1, keepdims=True) - x_hat"}),
+    Mistake("gamma-applied-after-mean", {"dx_hat = dy * gamma": "dx_hat = dy", "dx = (": "dx = gamma * ("}),
+    Mistake("path-through-rms-sum-where", {"mean": "sum"}),
+    Mistake("only-direct-path-divided-rms", {"(dx_hat - x_hat": "(dx_hat / rms - x_hat", ")) / rms": "))"}),
+    Mistake("dgamma-made-x", {"(dy * x_hat)": "(dy * x_hat * rms)"}),
 )
 
 EXERCISE = Exercise(

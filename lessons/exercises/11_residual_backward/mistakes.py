@@ -34,44 +34,18 @@ def make_pre_norm(rng, given, **shape):
 
 
 POST_NORM_MISTAKES = (
+    Mistake("identity-path-around-sub-layer", {"return dsum + ": "return "}),
+    Mistake("identity-path-around-norm", {"return dsum": "return dy"}),
+    Mistake("norm-of-sum-skipped", {"mask * dsum": "mask * dy"}),
+    Mistake("no-path-goes-through-norm", {"back_norm(dy)": "dy"}),
+    Mistake("dropout-mask-forgotten", {"mask * dsum": "dsum"}),
+    Mistake("dropout-mask-comes-after-sub", {"back_sublayer(mask * dsum)": "mask * back_sublayer(dsum)"}),
     Mistake(
-        "the identity path, around the sub-layer, is forgotten",
-        "The forward uses x twice. Which of the two uses is missing in your dx?",
-        {"return dsum + ": "return "},
-    ),
-    Mistake(
-        "the identity path does not go through the norm",
-        "Where does x enter the sum: before the norm, or after it? Is there a path from y to x around the norm?",
-        {"return dsum": "return dy"},
-    ),
-    Mistake(
-        "the sub-layer gets the gradient of y, not that of the sum",
-        "f_x is a part of the sum, and the sum goes into the norm. Which gradient has reached the sum?",
-        {"mask * dsum": "mask * dy"},
-    ),
-    Mistake(
-        "no path goes through the norm",
-        "The last line of the forward is a LayerNorm. Does a gradient pass it unchanged?",
-        {"back_norm(dy)": "dy"},
-    ),
-    Mistake(
-        "the dropout mask is forgotten",
-        "Where the mask is 0, does this feature of the sub-layer's output reach y at all?",
-        {"mask * dsum": "dsum"},
-    ),
-    Mistake(
-        "the dropout mask comes after the sub-layer on the way back",
-        "The forward applies the mask after the sub-layer. Which of the two comes first on the way back?",
-        {"back_sublayer(mask * dsum)": "mask * back_sublayer(dsum)"},
-    ),
-    Mistake(
-        "the dropout mask is applied to the identity path, too",
-        "What does the forward multiply by the mask: the sub-layer's output, or the whole sum?",
+        "dropout-mask-applied-identity-path",
         {"back_norm(dy)": "mask * back_norm(dy)", "back_sublayer(mask * dsum)": "back_sublayer(dsum)"},
     ),
     Mistake(
-        "this is the backward of pre-norm",
-        "What goes into the norm of this forward: x alone, or the sum?",
+        "backward-of-pre-norm",
         {
             "dsum = back_norm(dy)": "dnormed = back_sublayer(mask * dy)",
             "dsum + back_sublayer(mask * dsum)": "dy + back_norm(dnormed)",
@@ -80,39 +54,17 @@ POST_NORM_MISTAKES = (
 )
 
 PRE_NORM_MISTAKES = (
+    Mistake("identity-path-around-norm-sub", {"return dy + ": "return "}),
+    Mistake("gradient-does-not-go", {"back_norm(dnormed)": "dnormed"}),
+    Mistake("identity-path-goes-through-norm", {"dy + back_norm(dnormed)": "back_norm(dy + dnormed)"}),
     Mistake(
-        "the identity path, around norm and sub-layer, is forgotten",
-        "y = x + ... What does this x get from dy?",
-        {"return dy + ": "return "},
-    ),
-    Mistake(
-        "the gradient does not go through the norm",
-        "The sub-layer did not read x. It read `normed`. How do you get from dnormed to dx?",
-        {"back_norm(dnormed)": "dnormed"},
-    ),
-    Mistake(
-        "the identity path goes through the norm",
-        "Which x is in the sum: the one before the norm, or the one after it?",
-        {"dy + back_norm(dnormed)": "back_norm(dy + dnormed)"},
-    ),
-    Mistake(
-        "norm and sub-layer come in the order of the forward",
-        "Which of the two did the forward use last? Which of them comes first on the way back?",
+        "norm-sub-layer-come-order",
         {"back_sublayer(mask * dy)": "back_norm(dy)", "dy + back_norm(dnormed)": "dy + back_sublayer(mask * dnormed)"},
     ),
+    Mistake("dropout-mask-forgotten", {"mask * dy": "dy"}),
+    Mistake("dropout-mask-comes-after-sub", {"back_sublayer(mask * dy)": "mask * back_sublayer(dy)"}),
     Mistake(
-        "the dropout mask is forgotten",
-        "Where the mask is 0, does this feature of the sub-layer's output reach y at all?",
-        {"mask * dy": "dy"},
-    ),
-    Mistake(
-        "the dropout mask comes after the sub-layer on the way back",
-        "The forward applies the mask after the sub-layer. Which of the two comes first on the way back?",
-        {"back_sublayer(mask * dy)": "mask * back_sublayer(dy)"},
-    ),
-    Mistake(
-        "this is the backward of post-norm",
-        "What goes into the norm of this forward: x alone, or the sum?",
+        "backward-post-norm",
         {
             "dnormed = back_sublayer(mask * dy)": "dsum = back_norm(dy)",
             "dy + back_norm(dnormed)": "dsum + back_sublayer(mask * dsum)",

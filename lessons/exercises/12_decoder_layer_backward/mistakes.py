@@ -78,64 +78,20 @@ def adapt_decoder(mine):
 
 
 DECODER_LAYER_MISTAKES = (
-    Mistake(
-        "the memory gets only the gradient of its keys",
-        "The cross-attention is called with first, M, M. What does it make from M, besides keys?",
-        {"dM = dkey + dvalue": "dM = dkey"},
-    ),
-    Mistake(
-        "the memory gets only the gradient of its values",
-        "The cross-attention is called with first, M, M. What does it make from M, besides values?",
-        {"dM = dkey + dvalue": "dM = dvalue"},
-    ),
-    Mistake(
-        "the path around the cross-attention is forgotten",
-        "`first` goes into the cross-attention. Where else does the forward use it?",
-        {"dfirst = dsum + dquery": "dfirst = dquery"},
-    ),
-    Mistake(
-        "the gradient of the cross-attention's queries is forgotten",
-        "Who asks the memory? If `first` changes, does it change what is asked, too?",
-        {"dfirst = dsum + dquery": "dfirst = dsum"},
-    ),
-    Mistake(
-        "the cross-attention gets the gradient of `second`, not that of the sum",
-        "`read` is a part of the sum first + read, and the sum goes into the norm. Which gradient has reached the sum?",
-        {"back_cross(dsum)": "back_cross(dsecond)"},
-    ),
-    Mistake(
-        "the self-attention gives x only the gradient of its queries",
-        "The self-attention is called with x, x, x. How many of its three inputs are x?",
-        {"return dsum + dquery + dkey + dvalue": "return dsum + dquery"},
-    ),
+    Mistake("memory-through-keys", {"dM = dkey + dvalue": "dM = dkey"}),
+    Mistake("memory-through-values", {"dM = dkey + dvalue": "dM = dvalue"}),
+    Mistake("residual-forgotten", {"dfirst = dsum + dquery": "dfirst = dquery"}),
+    Mistake("gradient-cross-attentions-queries-forgotten", {"dfirst = dsum + dquery": "dfirst = dsum"}),
+    Mistake("norm-of-sum-skipped", {"back_cross(dsum)": "back_cross(dsecond)"}),
+    Mistake("queries-only", {"return dsum + dquery + dkey + dvalue": "return dsum + dquery"}),
 )
 
 DECODER_MISTAKES = (
-    Mistake(
-        "the memory gets only the share of the last layer",
-        "Which layers read the memory?",
-        {"dM = dM + share": "dM = share if back is backs[-1] else dM"},
-    ),
-    Mistake(
-        "each layer's share of dM replaces the one before",
-        "Every layer uses the memory. What happens to the gradients of several uses?",
-        {"dM + share": "share"},
-    ),
-    Mistake(
-        "the shares of dM are averaged",
-        "Suppose that a change of M lowers the loss by 1 through each layer. How much does it lower the loss in all?",
-        {"dM + share": "dM + share / len(backs)"},
-    ),
-    Mistake(
-        "the layers come in the order of the forward",
-        "dy is the gradient of what the last layer returned. Which layer can take it?",
-        {"reversed(backs)": "backs"},
-    ),
-    Mistake(
-        "every layer gets the same dy",
-        "dy belongs to what the last layer returned. Which gradient belongs to what the layer below returned?",
-        {"dy, share": "dx, share", "return dy": "return dx"},
-    ),
+    Mistake("memory-gets-only-share-last", {"dM = dM + share": "dM = share if back is backs[-1] else dM"}),
+    Mistake("each-layers-share-dm-replaces", {"dM + share": "share"}),
+    Mistake("shares-dm-averaged", {"dM + share": "dM + share / len(backs)"}),
+    Mistake("layers-come-order-forward", {"reversed(backs)": "backs"}),
+    Mistake("every-layer-gets-same-dy", {"dy, share": "dx, share", "return dy": "return dx"}),
 )
 
 EXERCISE = Exercise(

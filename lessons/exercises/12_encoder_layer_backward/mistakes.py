@@ -28,39 +28,14 @@ def make_encoder_layer(rng, given, B, T, C, D, F):
 
 
 ENCODER_LAYER_MISTAKES = (
+    Mistake("path-around-feed-forward-forgotten", {"dmiddle = dsum + ": "dmiddle = "}),
+    Mistake("path-around-attention-forgotten", {"return dsum + ": "return "}),
+    Mistake("queries-only", {" + dkey + dvalue": ""}),
+    Mistake("gradient-values-does-not-come", {" + dvalue": ""}),
+    Mistake("identity-path-around-norm", {"return dsum": "return dmiddle"}),
+    Mistake("norm-of-sum-skipped", {"back_feed_forward(dsum)": "back_feed_forward(dy)"}),
     Mistake(
-        "the path around the feed-forward network is forgotten",
-        "How often does the forward use `middle`? Which of the uses is missing in your dmiddle?",
-        {"dmiddle = dsum + ": "dmiddle = "},
-    ),
-    Mistake(
-        "the path around the attention is forgotten",
-        "x goes into the attention. Where else does the forward use it?",
-        {"return dsum + ": "return "},
-    ),
-    Mistake(
-        "the attention gives x only the gradient of its queries",
-        "The attention is called with x, x, x. How many of its three inputs are x?",
-        {" + dkey + dvalue": ""},
-    ),
-    Mistake(
-        "the gradient of the values does not come back to x",
-        "The attention is called with x, x, x. Which of the three does it take a weighted mean of?",
-        {" + dvalue": ""},
-    ),
-    Mistake(
-        "the path around the attention does not go through the norm",
-        "Where does x enter the sum: before the norm, or after it? Has your dmiddle been through this norm?",
-        {"return dsum": "return dmiddle"},
-    ),
-    Mistake(
-        "the feed-forward network gets the gradient of y, not that of the sum",
-        "`fed` is a part of the sum middle + fed, and the sum goes into the norm. Which gradient has reached the sum?",
-        {"back_feed_forward(dsum)": "back_feed_forward(dy)"},
-    ),
-    Mistake(
-        "this is the backward of a pre-norm layer",
-        "What goes into each norm of this forward: the input of a piece, or a sum?",
+        "backward-of-pre-norm",
         {
             "dsum = back_norm_2(dy)": "dmiddle = dy + back_norm_2(back_feed_forward(dy))",
             "    dmiddle = dsum + back_feed_forward(dsum)\n": "",

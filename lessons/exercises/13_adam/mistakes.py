@@ -78,79 +78,23 @@ EXERCISE = Exercise(
                 Invariant("no weight moves in the direction of m1, which is uphill", goes_downhill),
             ),
             mistakes=(
+                Mistake("correction-beginning-0-missing", {" / (1 - BETA1**step)": "", " / (1 - BETA2**step)": ""}),
                 Mistake(
-                    "the correction for the beginning at 0 is missing",
-                    "m1 and m2 begin at 0. How much of this 0 is still in them after the first step?",
-                    {" / (1 - BETA1**step)": "", " / (1 - BETA2**step)": ""},
-                ),
-                Mistake(
-                    "step is one too large in the correction",
-                    "step counts from 1. After the first step, which share of m1 comes from a gradient?",
+                    "step-one-too-large-correction",
                     {"BETA1**step": "BETA1 ** (step + 1)", "BETA2**step": "BETA2 ** (step + 1)"},
                 ),
-                Mistake(
-                    "eps is inside the root",
-                    "How large is √1e-9, compared with a gradient of 1e-6? Should eps matter there?",
-                    {"np.sqrt(m2_hat) + EPS": "np.sqrt(m2_hat + EPS)"},
-                ),
-                Mistake(
-                    "the two betas are swapped",
-                    "Which of the two means should look back over 10 steps, and which over 50?",
-                    {"    m1 = BETA1": "    BETA1, BETA2 = 0.98, 0.9\n    m1 = BETA1"},
-                ),
-                Mistake(
-                    "g is not squared in m2",
-                    "The root of m2 must have the size of g. Does it? And what if m2 is negative?",
-                    {"g**2": "g"},
-                ),
-                Mistake(
-                    "the factor 1 − β₁ is missing in m1",
-                    "If g is 1 in every step, its mean should become 1. What does your m1 become?",
-                    {"(1 - BETA1) * g": "g"},
-                ),
-                Mistake(
-                    "the factor 1 − β₂ is missing in m2",
-                    "If g is 1 in every step, the mean of g² should become 1. What does your m2 become?",
-                    {"(1 - BETA2) * g**2": "g**2"},
-                ),
-                Mistake(
-                    "m2 is one number for all weights",
-                    "A weight with small gradients should take steps as long as the others. Does it have an m2 of "
-                    "its own?",
-                    {"g**2": "(g**2).mean()"},
-                ),
-                Mistake(
-                    "the corrected means are returned",
-                    "The next step corrects the means that it gets. What if they are corrected already?",
-                    {"    return": "    m1, m2 = m1_hat, m2_hat\n    return"},
-                ),
-                Mistake(
-                    "the corrected m1 is returned",
-                    "The next step corrects m1 again. What if it is corrected already? And which one did you use for "
-                    "θ?",
-                    {"+ EPS), m1, m2": "+ EPS), m1_hat, m2"},
-                ),
-                Mistake(
-                    "the corrected m2 is returned",
-                    "The next step corrects m2 again. What if it is corrected already? And which one did you use for "
-                    "θ?",
-                    {"+ EPS), m1, m2": "+ EPS), m1, m2_hat"},
-                ),
-                Mistake(
-                    "there is weight decay, of lr times 0.01, as in AdamW",
-                    "Suppose that the gradient of a weight is 0, and has always been. Should the weight move?",
-                    {"return theta -": "return theta * (1 - lr * 0.01) -"},
-                ),
-                Mistake(
-                    "weight decay of 0.01 is added to the gradient",
-                    "Both means are of g alone. Suppose that g is 0, and has always been: what should m1 and m2 be?",
-                    {"    m1 = BETA1": "    g = g + 0.01 * theta\n    m1 = BETA1"},
-                ),
-                Mistake(
-                    "the step goes uphill",
-                    "If the loss rises with θ, in which direction should θ go?",
-                    {"theta - lr": "theta + lr"},
-                ),
+                Mistake("eps-inside-root", {"np.sqrt(m2_hat) + EPS": "np.sqrt(m2_hat + EPS)"}),
+                Mistake("two-betas-swapped", {"    m1 = BETA1": "    BETA1, BETA2 = 0.98, 0.9\n    m1 = BETA1"}),
+                Mistake("g-not-squared-m2", {"g**2": "g"}),
+                Mistake("factor-1-minus-beta1-missing", {"(1 - BETA1) * g": "g"}),
+                Mistake("factor-1-minus-beta2-missing", {"(1 - BETA2) * g**2": "g**2"}),
+                Mistake("m2-one-number-all-weights", {"g**2": "(g**2).mean()"}),
+                Mistake("corrected-means-returned", {"    return": "    m1, m2 = m1_hat, m2_hat\n    return"}),
+                Mistake("corrected-m1-returned", {"+ EPS), m1, m2": "+ EPS), m1_hat, m2"}),
+                Mistake("corrected-m2-returned", {"+ EPS), m1, m2": "+ EPS), m1, m2_hat"}),
+                Mistake("weight-decay-lr-times-0", {"return theta -": "return theta * (1 - lr * 0.01) -"}),
+                Mistake("weight-decay-0-01-added", {"    m1 = BETA1": "    g = g + 0.01 * theta\n    m1 = BETA1"}),
+                Mistake("step-goes-uphill", {"theta - lr": "theta + lr"}),
             ),
         ),
     ),

@@ -72,41 +72,21 @@ EXERCISE = Exercise(
             invariants=(Invariant("no step's gradient is longer than the limit", has_at_most_the_length),),
             mistakes=(
                 Mistake(
-                    "each array is clipped by its own length",
-                    "Long arrays become shorter and short ones stay. Does the whole vector still point in the same "
-                    "direction?",
+                    "each-array-clipped-own-length",
                     {"[factor * g": "[min(1.0, limit / (np.linalg.norm(g) + 1e-6)) * g"},
                 ),
+                Mistake("short-gradients-scaled-too", {"min(1.0, limit / (length + 1e-6))": "limit / (length + 1e-6)"}),
+                Mistake("length-left-squared", {"np.sqrt(": "("}),
+                Mistake("each-entry-clipped-itself", {"factor * g": "np.clip(g, -limit, limit)"}),
                 Mistake(
-                    "short gradients are scaled, too",
-                    "Near a minimum, gradients are short. What becomes of them if every gradient gets the length "
-                    "of the limit?",
-                    {"min(1.0, limit / (length + 1e-6))": "limit / (length + 1e-6)"},
+                    "long-gradients-become-longer", {"min(1.0, limit / (length + 1e-6))": "max(1.0, length / limit)"}
                 ),
                 Mistake(
-                    "the length is left squared",
-                    "How long is the vector (3, 4): 25 or 5?",
-                    {"np.sqrt(": "("},
-                ),
-                Mistake(
-                    "each entry is clipped by itself",
-                    "Take the vector (100, 1) and the limit 1. In which direction does it point before, and in "
-                    "which after?",
-                    {"factor * g": "np.clip(g, -limit, limit)"},
-                ),
-                Mistake(
-                    "long gradients become longer",
-                    "Take |g| = 10 and the limit 1. What is your factor, and how long is the result?",
-                    {"min(1.0, limit / (length + 1e-6))": "max(1.0, length / limit)"},
-                ),
-                Mistake(
-                    "the largest entry is used as the length",
-                    "How long is the vector (3, 4), and what is its largest entry?",
+                    "largest-entry-used-length",
                     {"np.sqrt(sum((g**2).sum() for g in gradients))": "max(np.abs(g).max() for g in gradients)"},
                 ),
                 Mistake(
-                    "the arrays' lengths are added",
-                    "How long is the vector (3, 4)? Is that the length of (3) plus the length of (4)?",
+                    "arrays-lengths-added",
                     {"np.sqrt(sum((g**2).sum() for g in gradients))": "sum(np.linalg.norm(g) for g in gradients)"},
                 ),
             ),

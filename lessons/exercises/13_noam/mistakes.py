@@ -46,43 +46,14 @@ EXERCISE = Exercise(
             make=make_noam,
             sizes=SIZES,
             mistakes=(
-                Mistake(
-                    "the larger branch is taken, not the smaller",
-                    "How large is step^−0.5 at the first step? And what is the warm-up for?",
-                    {"minimum": "maximum"},
-                ),
-                Mistake(
-                    "steps are counted from 0",
-                    "The steps that come in already count from 1. Where is the peak after what you do to them?",
-                    {"    return": "    step = step + 1\n    return"},
-                ),
-                Mistake(
-                    "the warm-up rises to 1, and does not meet the root at step = warmup",
-                    "What are your two branches at step = warmup? Are they the same number there?",
-                    {"step * warmup**-1.5": "step / warmup"},
-                ),
-                Mistake(
-                    "the slope of the warm-up is warmup^−0.5",
-                    "At step = warmup, your two branches must be equal. Which power of warmup makes step · "
-                    "warmup^a equal to step^−0.5 there?",
-                    {"warmup**-1.5": "warmup**-0.5"},
-                ),
-                Mistake(
-                    "the warm-up always has the paper's 4000 steps",
-                    "4000 is only the default of `warmup`. What if somebody passes another number?",
-                    {"warmup**-1.5": "4000**-1.5"},
-                ),
-                Mistake(
-                    "C has the wrong exponent",
-                    "In a wider model, more changes add up. Should its rate be larger or smaller?",
-                    {"C**-0.5": "C**0.5"},
-                ),
-                Mistake("the factor is missing", 'Somebody trains "with lr = 2". Where is the 2?', {"factor * ": ""}),
-                Mistake(
-                    "the rate stays at the peak",
-                    "Which of the two branches holds after the warm-up, and does yours depend on the step?",
-                    {"step**-0.5": "warmup**-0.5"},
-                ),
+                Mistake("larger-branch-taken-not-smaller", {"minimum": "maximum"}),
+                Mistake("steps-counted-0", {"    return": "    step = step + 1\n    return"}),
+                Mistake("warm-up-rises-1-does", {"step * warmup**-1.5": "step / warmup"}),
+                Mistake("slope-warm-up-warmup-minus0", {"warmup**-1.5": "warmup**-0.5"}),
+                Mistake("warm-up-always-papers-4000", {"warmup**-1.5": "4000**-1.5"}),
+                Mistake("c-wrong-exponent", {"C**-0.5": "C**0.5"}),
+                Mistake("factor-missing", {"factor * ": ""}),
+                Mistake("rate-stays-peak", {"step**-0.5": "warmup**-0.5"}),
             ),
         ),
     ),

@@ -77,54 +77,25 @@ EXERCISE = Exercise(
                 ),
             ),
             mistakes=(
+                Mistake("eos-missing", {"] = EOS": "] = PAD"}),
+                Mistake("target-not-shifted", {"return target_in": "return target_out"}),
+                Mistake("eos-end-row-after-padding", {"(answer != PAD).sum(axis=1)] = EOS": "-1] = EOS"}),
                 Mistake(
-                    "eos is missing",
-                    "How can a model learn when to stop, if no row ever says so?",
-                    {"] = EOS": "] = PAD"},
+                    "all-padding-become-eos", {"    return": "    target_out[target_out == PAD] = EOS\n    return"}
                 ),
+                Mistake("eos-place-last-letter", {".sum(axis=1)": ".sum(axis=1) - 1"}),
                 Mistake(
-                    "the input is not shifted",
-                    "What does position t of the decoder read, and what must it write? Could it just copy?",
-                    {"return target_in": "return target_out"},
-                ),
-                Mistake(
-                    "eos is at the end of the row, after the padding",
-                    "What must come right after the last letter: eos, or padding?",
-                    {"(answer != PAD).sum(axis=1)] = EOS": "-1] = EOS"},
-                ),
-                Mistake(
-                    "all the padding has become eos",
-                    "How often does an answer end? And what can the loss leave out, if there is no padding any more?",
-                    {"    return": "    target_out[target_out == PAD] = EOS\n    return"},
-                ),
-                Mistake(
-                    "eos is in the place of the last letter",
-                    "How many letters does the row 5 4 0 0 have, and which column is the first one after them?",
-                    {".sum(axis=1)": ".sum(axis=1) - 1"},
-                ),
-                Mistake(
-                    "eos is at the first padding, and rows without padding have none",
-                    "The longest answer fills its row. Which column of target_out is left for its eos?",
+                    "eos-first-padding-rows-without",
                     {
                         "target_out[np.arange(B), (answer != PAD).sum(axis=1)] = EOS": (
                             "for row, out in zip(answer, target_out):\n        out[np.argmax(row == PAD)] = EOS"
                         )
                     },
                 ),
+                Mistake("input-begins-padding-not-bos", {"BOS": "PAD"}),
+                Mistake("input-begins-eos-not-bos", {"BOS": "EOS"}),
                 Mistake(
-                    "the input begins with padding, not with bos",
-                    "What is the first token that a decoder reads? Does padding not mean that there is nothing?",
-                    {"BOS": "PAD"},
-                ),
-                Mistake(
-                    "the input begins with eos, not with bos",
-                    "Some libraries do that. But which token does greedy decoding begin with here?",
-                    {"BOS": "EOS"},
-                ),
-                Mistake(
-                    "the target output begins with bos, like the input",
-                    "The decoder has read bos. What must it write first: what it has just read?",
-                    {"return target_in, target_out": "return target_in, target_in"},
+                    "target-output-begins-bos-like", {"return target_in, target_out": "return target_in, target_in"}
                 ),
             ),
         ),

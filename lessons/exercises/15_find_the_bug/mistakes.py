@@ -63,26 +63,10 @@ LAYER_NORM = Task(
     sizes=NORM_SIZES,
     linear=True,
     mistakes=(
-        Mistake(
-            "the bug is still there: γ is applied after the means",
-            "On the way back from y = γ x̂ + β, what comes first? Can you pull γ out of a mean over the features?",
-            {"dx_hat = dy * gamma": "dx_hat = dy", "dx = (": "dx = gamma * ("},
-        ),
-        Mistake(
-            "γ has been removed from dx",
-            "dy is the gradient of y. What is the gradient of x̂, if y = γ x̂ + β?",
-            {"dx_hat = dy * gamma": "dx_hat = dy"},
-        ),
-        Mistake(
-            "only the path through μ is mended",
-            "You take two means. Do both of them use the gradient of x̂?",
-            {"x_hat * (dx_hat * x_hat)": "gamma * x_hat * (dy * x_hat)"},
-        ),
-        Mistake(
-            "γ is applied twice",
-            "You multiply by γ before the means and again after them. How often does the forward multiply by it?",
-            {"dx = (": "dx = gamma * ("},
-        ),
+        Mistake("gamma-outside-sums", {"dx_hat = dy * gamma": "dx_hat = dy", "dx = (": "dx = gamma * ("}),
+        Mistake("gamma-forgotten", {"dx_hat = dy * gamma": "dx_hat = dy"}),
+        Mistake("only-path-through-mu-mended", {"x_hat * (dx_hat * x_hat)": "gamma * x_hat * (dy * x_hat)"}),
+        Mistake("gamma-applied-twice", {"dx = (": "dx = gamma * ("}),
     ),
 )
 
@@ -92,24 +76,11 @@ GREEDY = Task(
     make=make_answers,
     sizes=ANSWER_SIZES,
     mistakes=(
+        Mistake("stops-with-first-row", {"done.all()": "done.any()"}),
+        Mistake("goes-max-len-even-all-rows", {" and not done.all()": ""}),
+        Mistake("goes-on-after-eos", {"        token[done] = PAD\n": ""}),
         Mistake(
-            "the bug is still there: all rows stop as soon as the first one ends",
-            "The shortest answer is complete. Which rows are still writing at this moment?",
-            {"done.all()": "done.any()"},
-        ),
-        Mistake(
-            "it goes on to max_len even if all rows have ended",
-            "Every row has written its EOS. What is left to ask the model for?",
-            {" and not done.all()": ""},
-        ),
-        Mistake(
-            "rows go on after their EOS",
-            "The other rows are not done yet. What should a row that is done get?",
-            {"        token[done] = PAD\n": ""},
-        ),
-        Mistake(
-            "EOS is overwritten with padding",
-            "When does a row count as done: in the step that writes EOS, or from the next step on?",
+            "eos-overwritten-padding",
             {"token[done] = PAD\n        done |= token == EOS": "done |= token == EOS\n        token[done] = PAD"},
         ),
     ),
@@ -121,27 +92,13 @@ LOSS = Task(
     make=make_loss,
     sizes=LOSS_SIZES,
     mistakes=(
+        Mistake("bug-still-padding-counted-mean", {".sum() / real.sum()": ".mean()"}),
+        Mistake("padding-counted", {"(losses * real).sum() / real.sum()": "losses.mean()"}),
         Mistake(
-            "the bug is still there: padding is counted in the mean",
-            "The losses of padding are 0 now. How many tokens is their sum divided by?",
-            {".sum() / real.sum()": ".mean()"},
-        ),
-        Mistake(
-            "padding has a loss",
-            "Should the model learn to write padding? Does anybody ever read it?",
-            {"(losses * real).sum() / real.sum()": "losses.mean()"},
-        ),
-        Mistake(
-            "each sequence counts the same, however long it is",
-            "Take a sequence of one token and a sequence of six. Should the one token count as much as the six "
-            "together?",
+            "each-sequence-counts-same-however",
             {"(losses * real).sum() / real.sum()": "((losses * real).sum(axis=1) / real.sum(axis=1)).mean()"},
         ),
-        Mistake(
-            "it is a sum, not a mean",
-            "Take the same batch twice, as one large batch. Should the loss of a token double?",
-            {" / real.sum()": ""},
-        ),
+        Mistake("sum-not-mean", {" / real.sum()": ""}),
     ),
 )
 

@@ -79,48 +79,17 @@ EXERCISE = Exercise(
             sizes=SIZES,
             float32=False,  # rounding in float32 is no news about positions
             mistakes=(
+                Mistake("order-tried-changes-nothing", {"rng.permutation(len(x))": "np.arange(len(x))"}),
+                Mistake("only-reversed-order-tried", {"rng.permutation(len(x))": "np.arange(len(x))[::-1]"}),
+                Mistake("only-two-tokens-change-places", {"rng.permutation(len(x))": "np.r_[1, 0, 2 : len(x)]"}),
+                Mistake("asks-whether-output-stays-invariance", {"layer(x)[order]": "layer(x)"}),
                 Mistake(
-                    "the order that is tried changes nothing",
-                    "Print your order. Which layer could ever fail with it?",
-                    {"rng.permutation(len(x))": "np.arange(len(x))"},
-                ),
-                Mistake(
-                    "only the reversed order is tried",
-                    "Take a layer that adds both neighbours to each token. Does it notice when all tokens are "
-                    "reversed?",
-                    {"rng.permutation(len(x))": "np.arange(len(x))[::-1]"},
-                ),
-                Mistake(
-                    "only two tokens change places",
-                    "Take a layer that treats the first two tokens alike, and the third differently. Does it "
-                    "notice your order?",
-                    {"rng.permutation(len(x))": "np.r_[1, 0, 2 : len(x)]"},
-                ),
-                Mistake(
-                    "it asks whether the output stays as it is, which is invariance",
-                    "The tokens have moved. Where is the result of the token that was first?",
-                    {"layer(x)[order]": "layer(x)"},
-                ),
-                Mistake(
-                    "the features are shuffled, not the tokens",
-                    "x has two axes, (T, C). Which of them is the axis of the positions?",
+                    "features-shuffled-not-tokens",
                     {"len(x)": "x.shape[1]", "x[order]": "x[:, order]", "layer(x)[order]": "layer(x)[:, order]"},
                 ),
-                Mistake(
-                    "the output is put into the inverse order",
-                    "If row 0 of the new input is row 3 of the old input, which row of the old output belongs there?",
-                    {"layer(x)[order]": "layer(x)[np.argsort(order)]"},
-                ),
-                Mistake(
-                    "only the output is put into another order",
-                    "The layer should get the tokens in two orders. Does it ever see the second?",
-                    {"layer(x[order])": "layer(x)"},
-                ),
-                Mistake(
-                    "it asks for equality to the last digit",
-                    "Does your computer find 0.1 + 0.2 + 0.3 and 0.3 + 0.2 + 0.1 equal?",
-                    {"< 1e-9": "== 0"},
-                ),
+                Mistake("output-put-inverse-order", {"layer(x)[order]": "layer(x)[np.argsort(order)]"}),
+                Mistake("only-output-put-another-order", {"layer(x[order])": "layer(x)"}),
+                Mistake("asks-equality-last-digit", {"< 1e-9": "== 0"}),
             ),
         ),
     ),

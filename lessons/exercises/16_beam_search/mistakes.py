@@ -113,8 +113,7 @@ def counts_what_it_says(outputs, problem):
 
 MISTAKES = (
     Mistake(
-        "one beginning lives on: it is greedy",
-        "How many of the extensions should live on? Where can the second best lead, and the best cannot?",
+        "one-beginning-lives-greedy",
         {
             "return max(finished + [(total / penalty, ids) for total, ids in alive])": (
                 "total, ids = greedy(log_p, max_new_tokens)\n    return total / ((5 + len(ids)) / 6) ** alpha, ids"
@@ -122,68 +121,35 @@ MISTAKES = (
         },
     ),
     Mistake(
-        "the search stops at the first answer that ends",
-        "A longer answer is still on its way. May it get a better score?",
+        "first-answer-wins",
         {"        alive = [": "        if finished:\n            return max(finished)\n        alive = ["},
     ),
     Mistake(
-        "every extension that ends in eos is finished, not only those among the first `beam`",
-        "There are `beam` better extensions before this one. May it still become an answer?",
+        "every-extension-ends-eos-finished",
         {"for total, ids in extended[:beam] if ids[-1] == EOS": "for total, ids in extended if ids[-1] == EOS"},
     ),
     Mistake(
-        "an answer that has ended takes the place of a living beginning",
-        "Suppose that two of the first `beam` extensions end in eos. How many live on: `beam`, or two fewer?",
+        "answer-ended-takes-place-living",
         {
             "alive = [(total, ids) for total, ids in extended if ids[-1] != EOS][:beam]": (
                 "alive = [(total, ids) for total, ids in extended[:beam] if ids[-1] != EOS]"
             )
         },
     ),
+    Mistake("still-lives-end-does", {"finished + [(": "finished or [("}),
     Mistake(
-        "what still lives at the end does not count",
-        "Some beginnings have not ended after max_new_tokens tokens. What does the text say about them?",
-        {"finished + [(": "finished or [("},
-    ),
-    Mistake(
-        "answers go on after their eos",
-        "Which beginnings may be extended? What would a token after the end be?",
+        "answers-go-after-eos",
         {
             "        finished += [(total / penalty, ids) for total, ids in extended[:beam] if ids[-1] == EOS]\n": "",
             " if ids[-1] != EOS": "",
         },
     ),
-    Mistake(
-        "the length penalty is missing",
-        "Why do short answers win, and which part of the score helps against it?",
-        {"((5 + length) / 6) ** alpha": "1.0"},
-    ),
-    Mistake(
-        "ln p is multiplied by the penalty",
-        "ln p is negative. Does multiplying by more than 1 make it larger or smaller?",
-        {"** alpha": "** -alpha"},
-    ),
-    Mistake(
-        "the penalty is that of one token fewer",
-        "eos has cost a log probability of its own. Is it a token of the answer? And what is the penalty of a "
-        "single token?",
-        {"5 + length": "4 + length"},
-    ),
-    Mistake(
-        "the penalty is T^alpha",
-        "Some libraries have this one. What is the paper's penalty of one token, and of seven?",
-        {"((5 + length) / 6) ** alpha": "length**alpha"},
-    ),
-    Mistake(
-        "probabilities are added, not their logarithms",
-        "What do you do with the probabilities of the tokens to get that of the sentence? And with their logarithms?",
-        {"total + x": "total + np.exp(x)"},
-    ),
-    Mistake(
-        "a beginning forgets its own ln p",
-        "What is ln p of an extension made of, besides the log probability of its last token?",
-        {"total + x": "x"},
-    ),
+    Mistake("length-penalty-missing", {"((5 + length) / 6) ** alpha": "1.0"}),
+    Mistake("ln-p-multiplied-penalty", {"** alpha": "** -alpha"}),
+    Mistake("penalty-one-token-fewer", {"5 + length": "4 + length"}),
+    Mistake("penalty-t-alpha", {"((5 + length) / 6) ** alpha": "length**alpha"}),
+    Mistake("probabilities-added-not-logarithms", {"total + x": "total + np.exp(x)"}),
+    Mistake("beginning-forgets-own-ln-p", {"total + x": "x"}),
 )
 
 EXERCISE = Exercise(

@@ -32,55 +32,20 @@ def leaves_the_old(outputs, problem):
 
 
 MISTAKES = (
+    Mistake("new-key-value-overwrite-last", {"([k,": "([k[:, :-1],", "([v,": "([v[:, :-1],"}),
+    Mistake("new-token-does-not-see", {"(k @": "(k[:, :-1] @", "@ v)": "@ v[:, :-1])"}),
+    Mistake("new-key-value-not-kept", {"[:, 0], k, v": "[:, 0], k[:, :-1], v[:, :-1]"}),
     Mistake(
-        "the new key and value overwrite the last ones",
-        "How many tokens will the next one look back at? How many rows do you keep?",
-        {"([k,": "([k[:, :-1],", "([v,": "([v[:, :-1],"},
-    ),
-    Mistake(
-        "the new token does not see itself",
-        "Which columns does row t of the causal mask allow: those before t, or t as well?",
-        {"(k @": "(k[:, :-1] @", "@ v)": "@ v[:, :-1])"},
-    ),
-    Mistake(
-        "the new key and value are not kept",
-        "What will the next token need from this one?",
-        {"[:, 0], k, v": "[:, 0], k[:, :-1], v[:, :-1]"},
-    ),
-    Mistake(
-        "the new key and value are neither used nor kept",
-        "Does the new token attend to itself? And what will the next token need from this one?",
+        "new-key-value-neither-used",
         {"(k @": "(k[:, :-1] @", "@ v)": "@ v[:, :-1])", "[:, 0], k, v": "[:, 0], k[:, :-1], v[:, :-1]"},
     ),
+    Mistake("scores-not-scaled", {" / math.sqrt(k.shape[-1])": ""}),
+    Mistake("scores-divided-root-number-tokens", {"k.shape[-1]": "k.shape[1]"}),
+    Mistake("new-token-always-position-0", {"PE[k.shape[1]]": "PE[0]"}),
+    Mistake("new-token-position-last-one", {"PE[k.shape[1]]": "PE[k.shape[1] - 1]"}),
+    Mistake("new-token-no-position", {"    x = x + PE[k.shape[1]]\n": ""}),
     Mistake(
-        "the scale of the scores is missing",
-        "The forward divides the scores by a number. Why should this attention be another one?",
-        {" / math.sqrt(k.shape[-1])": ""},
-    ),
-    Mistake(
-        "the scores are divided by the root of the number of tokens",
-        "Which axis of q does a score sum over, and how long is it?",
-        {"k.shape[-1]": "k.shape[1]"},
-    ),
-    Mistake(
-        "the new token is always at position 0",
-        "How many tokens come before it, and where can you find this number?",
-        {"PE[k.shape[1]]": "PE[0]"},
-    ),
-    Mistake(
-        "the new token is at the position of the last one",
-        "If T tokens are at the positions 0 to T − 1, which position comes next?",
-        {"PE[k.shape[1]]": "PE[k.shape[1] - 1]"},
-    ),
-    Mistake(
-        "the new token has no position",
-        "What does the forward add to x before it makes q, k and v?",
-        {"    x = x + PE[k.shape[1]]\n": ""},
-    ),
-    Mistake(
-        "the new key and value come before the old ones",
-        "o is right even so, because attention does not see the order. But which row comes last in the forward's k "
-        "and v?",
+        "new-key-value-come",
         {"[k, (x @ W_k)[:, None]]": "[(x @ W_k)[:, None], k]", "[v, (x @ W_v)[:, None]]": "[(x @ W_v)[:, None], v]"},
     ),
 )

@@ -29,8 +29,7 @@ def moves_together(outputs, problem):
 
 MISTAKES = (
     Mistake(
-        "the derivative of tanh is taken after the sums over keys and queries",
-        "Each pair of a query and a key goes through a tanh of its own. Can one slope stand for all pairs of a row?",
+        "derivative-tanh-taken-after-sums",
         {
             "dsum = dmatch * (1 - match**2)": "dsum = dmatch",
             "dsum.sum(axis=2), dsum.sum(axis=1)": (
@@ -38,71 +37,23 @@ MISTAKES = (
             ),
         },
     ),
+    Mistake("tanh-no-derivative", {"dmatch * (1 - match**2)": "dmatch"}),
+    Mistake("derivative-tanh-taken-match-been", {"1 - match**2": "1 - np.tanh(match) ** 2"}),
+    Mistake("tanh-derivative-sigmoid", {"(1 - match**2)": "match * (1 - match)"}),
+    Mistake("scorer-missing-way-q-k", {"ds[..., None] * scorer": "ds[..., None] * np.ones_like(scorer)"}),
     Mistake(
-        "the tanh has no derivative",
-        "What happens to a pair whose sum is 10 if the query moves a little? What does your formula say?",
-        {"dmatch * (1 - match**2)": "dmatch"},
+        "gradient-scorer-goes-through-tanh", {"(ds[..., None] * match)": "(ds[..., None] * match * (1 - match**2))"}
     ),
+    Mistake("gradient-scorer-scorer-factor", {"(ds[..., None] * match)": "(dmatch * match)"}),
+    Mistake("gradient-scorer-averaged-over-pairs", {"(ds[..., None] * match).sum": "(ds[..., None] * match).mean"}),
+    Mistake("key-hears-last-query-only", {"dsum.sum(axis=1)": "dsum[:, -1]"}),
+    Mistake("gradients-key-averaged-over-queries", {"dsum.sum(axis=1)": "dsum.mean(axis=1)"}),
+    Mistake("softmax-entry-by-entry", {"(p * dp).sum(axis=-1, keepdims=True)": "p * dp"}),
+    Mistake("average-forgotten", {" - (p * dp).sum(axis=-1, keepdims=True)": ""}),
     Mistake(
-        "the derivative of tanh is taken of match, which has been through tanh already",
-        "tanh' is 1 − tanh². The cache holds match. Is that the number before the tanh, or after it?",
-        {"1 - match**2": "1 - np.tanh(match) ** 2"},
+        "scores-divided-root-d", {"dp = do @ v.swapaxes(-1, -2)": "dp = do @ v.swapaxes(-1, -2) / np.sqrt(len(scorer))"}
     ),
-    Mistake(
-        "tanh has the derivative of a sigmoid",
-        "Which function has the slope y (1 − y), and which 1 − y²?",
-        {"(1 - match**2)": "match * (1 - match)"},
-    ),
-    Mistake(
-        "the scorer is missing on the way to q and k",
-        "A score is Σ_d scorer_d match_d. What is the derivative of a score with respect to match_d?",
-        {"ds[..., None] * scorer": "ds[..., None] * np.ones_like(scorer)"},
-    ),
-    Mistake(
-        "the gradient of the scorer goes through the tanh",
-        "Does the scorer stand before the tanh, or after it?",
-        {"(ds[..., None] * match)": "(ds[..., None] * match * (1 - match**2))"},
-    ),
-    Mistake(
-        "the gradient of the scorer has the scorer as a factor",
-        "The score is linear in the scorer. Can its derivative depend on the scorer?",
-        {"(ds[..., None] * match)": "(dmatch * match)"},
-    ),
-    Mistake(
-        "the gradient of the scorer is averaged over the pairs",
-        "One scorer judges all pairs. Do the gradients of its uses add up, or is their mean taken?",
-        {"(ds[..., None] * match).sum": "(ds[..., None] * match).mean"},
-    ),
-    Mistake(
-        "a key hears from the last query only",
-        "All T queries are compared with the same key. How many gradients come back to it?",
-        {"dsum.sum(axis=1)": "dsum[:, -1]"},
-    ),
-    Mistake(
-        "the gradients of a key are averaged over the queries",
-        "Two queries look at one key. Is its gradient the sum of what the two send back, or their mean?",
-        {"dsum.sum(axis=1)": "dsum.mean(axis=1)"},
-    ),
-    Mistake(
-        "the softmax is taken entry by entry",
-        "Raise one score. Do the other weights of its row stay as they are?",
-        {"(p * dp).sum(axis=-1, keepdims=True)": "p * dp"},
-    ),
-    Mistake(
-        "the average of dp is forgotten",
-        "If all keys of a row have the same price, is there any reason to move a score? What does your formula say?",
-        {" - (p * dp).sum(axis=-1, keepdims=True)": ""},
-    ),
-    Mistake(
-        "the scores are divided by √D",
-        "That is the scale of another attention. Does this forward have it?",
-        {"dp = do @ v.swapaxes(-1, -2)": "dp = do @ v.swapaxes(-1, -2) / np.sqrt(len(scorer))"},
-    ),
-    Mistake(
-        "dv is made with a reshape of p, not with its transpose",
-        "A reshape keeps the numbers in the order of memory. Does your entry (j, t) belong to query t and key j?",
-        {"p.swapaxes(-1, -2) @ do": "p.reshape(len(p), p.shape[2], p.shape[1]) @ do"},
-    ),
+    Mistake("p-reshaped", {"p.swapaxes(-1, -2) @ do": "p.reshape(len(p), p.shape[2], p.shape[1]) @ do"}),
 )
 
 EXERCISE = Exercise(

@@ -53,49 +53,16 @@ EXERCISE = Exercise(
             tolerance=1e-9,
             invariants=(Invariant("a perplexity is at least 1", is_no_less_than_one),),
             mistakes=(
+                Mistake("price-padding-counted", {"targets != PAD": "targets >= PAD"}),
+                Mistake("eos-not-paid", {"counted = targets != PAD": "counted = targets > 1"}),
+                Mistake("characters-counted-not-bytes", {"len(text.encode())": "len(text)"}),
+                Mistake("nats-taken-bits", {" / np.log(2) /": " /"}),
+                Mistake("nats-multiplied-ln-2", {"/ np.log(2) /": "* np.log(2) /"}),
+                Mistake("logarithm-base-10", {"np.log(2)": "np.log(10)"}),
+                Mistake("bits-per-token-not-per", {"/ size.sum()": "/ counted.sum()"}),
+                Mistake("mean-nats-divided-number-bytes", {"nats.sum() / np.log(2)": "nats.mean() / np.log(2)"}),
                 Mistake(
-                    "padding is counted",
-                    "What did the model predict after the end of a text? Should anybody pay for it?",
-                    {"targets != PAD": "targets >= PAD"},
-                ),
-                Mistake(
-                    "eos is not paid for",
-                    "The model must say where a text ends. Is this free because eos has no letters?",
-                    {"counted = targets != PAD": "counted = targets > 1"},
-                ),
-                Mistake(
-                    "characters are counted, not bytes",
-                    "How many bytes has é in UTF-8, and what is len('é')?",
-                    {"len(text.encode())": "len(text)"},
-                ),
-                Mistake(
-                    "nats are taken for bits",
-                    "How many nats is one bit? Ask it of p = 1/2.",
-                    {" / np.log(2) /": " /"},
-                ),
-                Mistake(
-                    "nats are multiplied by ln 2",
-                    "Is a bit more or less than a nat? So are there more bits in a text, or more nats?",
-                    {"/ np.log(2) /": "* np.log(2) /"},
-                ),
-                Mistake(
-                    "the logarithm has the base 10",
-                    "A bit is a choice between how many things?",
-                    {"np.log(2)": "np.log(10)"},
-                ),
-                Mistake(
-                    "the bits are per token, not per byte",
-                    "What would happen to this number if each token had twice as many letters?",
-                    {"/ size.sum()": "/ counted.sum()"},
-                ),
-                Mistake(
-                    "the mean of nats is divided by the number of bytes",
-                    "All of the text's bits, divided by all of its bytes: do you have all of its bits?",
-                    {"nats.sum() / np.log(2)": "nats.mean() / np.log(2)"},
-                ),
-                Mistake(
-                    "each text counts alike, the short and the long",
-                    "Join two texts into one. Should your number change?",
+                    "each-text-counts-alike-short",
                     {
                         "nats.sum() / np.log(2) / size.sum()": (
                             "np.mean([-row[ok].sum() / np.log(2) / max(own.sum(), 1) "
@@ -104,8 +71,7 @@ EXERCISE = Exercise(
                     },
                 ),
                 Mistake(
-                    "each token counts alike, whatever its number of bytes",
-                    "A token of one byte costs 8 bits, and one of four bytes 8 bits. What do the five bytes cost each?",
+                    "each-token-counts-alike-whatever",
                     {
                         "nats.sum() / np.log(2) / size.sum()": (
                             "(nats / np.maximum(size[counted], 1)).mean() / np.log(2)"
@@ -113,31 +79,12 @@ EXERCISE = Exercise(
                     },
                 ),
                 Mistake(
-                    "bytes per bit",
-                    "A better model needs fewer bits for a byte. Does your number fall then?",
-                    {"nats.sum() / np.log(2) / size.sum()": "size.sum() / (nats.sum() / np.log(2))"},
+                    "bytes-per-bit", {"nats.sum() / np.log(2) / size.sum()": "size.sum() / (nats.sum() / np.log(2))"}
                 ),
-                Mistake(
-                    "the perplexity is a power of 2, with nats in the exponent",
-                    "Which base belongs to nats, and which to bits?",
-                    {"np.exp(nats.mean())": "2 ** nats.mean()"},
-                ),
-                Mistake(
-                    "the perplexity is the mean of 1/p",
-                    "A single token with the probability 0 makes your number infinite. What does the exponential of a "
-                    "mean do, and what the mean of exponentials?",
-                    {"np.exp(nats.mean())": "np.exp(nats).mean()"},
-                ),
-                Mistake(
-                    "the perplexity is per byte",
-                    "The docstring asks for the perplexity of a token. Which number divides the sum of nats?",
-                    {"np.exp(nats.mean())": "np.exp(nats.sum() / size.sum())"},
-                ),
-                Mistake(
-                    "the sign of the logarithm is missing",
-                    "Is ln p of a probability positive or negative? And a price?",
-                    {"-log_p[counted]": "log_p[counted]"},
-                ),
+                Mistake("perplexity-power-2-nats-exponent", {"np.exp(nats.mean())": "2 ** nats.mean()"}),
+                Mistake("perplexity-mean-1-p", {"np.exp(nats.mean())": "np.exp(nats).mean()"}),
+                Mistake("perplexity-per-byte", {"np.exp(nats.mean())": "np.exp(nats.sum() / size.sum())"}),
+                Mistake("sign-logarithm-missing", {"-log_p[counted]": "log_p[counted]"}),
             ),
         ),
     ),

@@ -67,14 +67,9 @@ def says_the_same(outputs, problem):
 
 
 PAIR_MISTAKES = (
+    Mistake("each-word-counts-once-however", {", 0) + count": ", 0) + 1"}),
     Mistake(
-        "each word counts once, however often it comes",
-        "One word comes a thousand times in the text, another once. Whose pairs should be joined first?",
-        {", 0) + count": ", 0) + 1"},
-    ),
-    Mistake(
-        "a pair counts once in a word, even if it stands there twice",
-        "How often does the pair (3, 4) stand in 3 4 3 4?",
+        "pair-counts-once-word",
         {
             "for place in range(len(ids) - 1):\n            pair = ids[place], ids[place + 1]\n": (
                 "for pair in {(ids[place], ids[place + 1]) for place in range(len(ids) - 1)}:\n"
@@ -82,8 +77,7 @@ PAIR_MISTAKES = (
         },
     ),
     Mistake(
-        "pairs cross the ends of words",
-        "Is the last token of one word a neighbour of the first token of the next one in this list?",
+        "pairs-cross-ends-words",
         {
             "zip(words, counts, strict=True)": (
                 "zip([np.append(a, b[:1]) for a, b in zip(words, [*words[1:], words[0][:0]])], counts)"
@@ -91,25 +85,21 @@ PAIR_MISTAKES = (
         },
     ),
     Mistake(
-        "of equally frequent pairs, it is the first that was seen",
-        "Shuffle the words. Should the tokenizer change?",
+        "equally-frequent-pairs-first-seen",
         {"min(total, key=lambda pair: (-total[pair], pair))": "max(total, key=total.get)"},
     ),
     Mistake(
-        "of equally frequent pairs, it is the one with the largest ids",
-        "What does the text say about ties? And what does `max` do with a tuple (count, pair)?",
+        "equally-frequent-pairs-one-largest",
         {"min(total, key=lambda pair: (-total[pair], pair))": "max(total, key=lambda pair: (total[pair], pair))"},
     ),
     Mistake(
-        "the order of the two tokens is ignored",
-        "Are “st” and “ts” the same token?",
+        "order-two-tokens-ignored",
         {
             "pair = ids[place], ids[place + 1]": "pair = tuple(sorted(ids[place : place + 2]))",
         },
     ),
     Mistake(
-        "pairs that overlap count once",
-        "How often does the text say that the pair (5, 5) stands in 5 5 5?",
+        "pairs-overlap-count-once",
         {
             "        for place": "        last = {}\n        for place",
             "            total[pair] = total.get(pair, 0) + count\n": (
@@ -118,78 +108,39 @@ PAIR_MISTAKES = (
             ),
         },
     ),
-    Mistake(
-        "the last pair of each word is missing",
-        "How many pairs of neighbours does a word of two tokens have?",
-        {"len(ids) - 1": "len(ids) - 2"},
-    ),
-    Mistake(
-        "the rarest pair is taken",
-        "Which pair makes the text shorter: one that comes often, or one that hardly comes?",
-        {"-total[pair]": "total[pair]"},
-    ),
+    Mistake("last-pair-each-word-missing", {"len(ids) - 1": "len(ids) - 2"}),
+    Mistake("rarest-pair-taken", {"-total[pair]": "total[pair]"}),
 )
 
 MERGE_MISTAKES = (
+    Mistake("right-token-joined-pair-read", {"            i += 2\n": "            i += 1\n"}),
     Mistake(
-        "the right token of a joined pair is read again",
-        "After a pair has been joined, which token is the next one to look at?",
-        {"            i += 2\n": "            i += 1\n"},
-    ),
-    Mistake(
-        "the text is read from right to left",
-        "Which two of 5 5 5 are joined, the first two or the last two?",
+        "text-read-right-left",
         {
             "    merged, i = [], 0\n": "    ids, left, right, merged, i = ids[::-1], right, left, [], 0\n",
             "return merged": "return merged[::-1]",
         },
     ),
+    Mistake("only-first-pair-joined", {"ids[i + 1] == right:": "ids[i + 1] == right and new not in merged:"}),
     Mistake(
-        "only the first pair is joined",
-        "If the pair stands in a text three times, how many new tokens are there?",
-        {"ids[i + 1] == right:": "ids[i + 1] == right and new not in merged:"},
-    ),
-    Mistake(
-        "a pair is joined in either order",
-        "The pair is (left, right). Is (right, left) the same pair?",
+        "pair-joined-either-order",
         {
             "ids[i] == left and ids[i + 1] == right": "{ids[i], ids[i + 1]} == {left, right}",
         },
     ),
+    Mistake("left-token-alone-decides", {" and ids[i + 1] == right": ""}),
+    Mistake("right-token-alone-decides", {" and ids[i] == left": ""}),
+    Mistake("pair-end-text-not-joined", {"i + 1 < len(ids)": "i + 2 < len(ids)"}),
+    Mistake("last-token-lost", {"while i < len(ids)": "while i < len(ids) - 1"}),
     Mistake(
-        "the left token alone decides",
-        "Two tokens must be there to be joined. Which of them do you compare?",
-        {" and ids[i + 1] == right": ""},
-    ),
-    Mistake(
-        "the right token alone decides",
-        "Two tokens must be there to be joined. Which of them do you compare?",
-        {" and ids[i] == left": ""},
-    ),
-    Mistake(
-        "a pair at the end of the text is not joined",
-        "Where can the last pair of a text of T tokens begin?",
-        {"i + 1 < len(ids)": "i + 2 < len(ids)"},
-    ),
-    Mistake(
-        "the last token is lost",
-        "Write down your result for a text of one token. What is it?",
-        {"while i < len(ids)": "while i < len(ids) - 1"},
-    ),
-    Mistake(
-        "a whole run becomes one token",
-        "Read 5 5 5 5 with the pair (5, 5). How many letters does each new token stand for?",
+        "whole-run-becomes-one-token",
         {
             "            i += 2\n": (
                 "            i += 2\n            while i < len(ids) and ids[i] == right:\n                i += 1\n"
             )
         },
     ),
-    Mistake(
-        "the pair becomes its left token, not the new one",
-        "Could you tell afterwards where the right token has been?",
-        {"merged.append(new)": "merged.append(left)"},
-    ),
+    Mistake("pair-becomes-left-token", {"merged.append(new)": "merged.append(left)"}),
 )
 
 EXERCISE = Exercise(

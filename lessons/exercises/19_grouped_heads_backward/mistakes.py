@@ -29,59 +29,28 @@ def keys_sum_to_zero(outputs, problem):
 
 
 MISTAKES = (
+    Mistake("dk-not-summed-over-group", {"sum_groups(dk, G)": "dk[:, ::group]"}),
+    Mistake("dv-not-summed-over-group", {"sum_groups(dv, G)": "dv[:, ::group]"}),
+    Mistake("neither-dk-nor-dv-summed", {"sum_groups(dk, G)": "dk[:, ::group]", "sum_groups(dv, G)": "dv[:, ::group]"}),
+    Mistake("each-head-group-writes", {".sum(axis=2)": "[:, :, -1]"}),
+    Mistake("dk-dv-averaged-over-group", {".sum(axis=2)": ".mean(axis=2)"}),
     Mistake(
-        "dk is not summed over the group",
-        "A shared key is read by all heads of its group. Do you hear all of them, or the first one alone?",
-        {"sum_groups(dk, G)": "dk[:, ::group]"},
-    ),
-    Mistake(
-        "dv is not summed over the group",
-        "A shared value is read by all heads of its group. Do you hear all of them, or the first one alone?",
-        {"sum_groups(dv, G)": "dv[:, ::group]"},
-    ),
-    Mistake(
-        "neither dk nor dv is summed over the group",
-        "A copy is made for each head of the group. What becomes of the gradients of the copies?",
-        {"sum_groups(dk, G)": "dk[:, ::group]", "sum_groups(dv, G)": "dv[:, ::group]"},
-    ),
-    Mistake(
-        "each head of a group writes over the share of the one before",
-        "Does your loop assign (=) where it should add (+=)? What do the other heads of the group say?",
-        {".sum(axis=2)": "[:, :, -1]"},
-    ),
-    Mistake(
-        "dk and dv are averaged over the group",
-        "If a number is used three times, is its gradient the sum of three terms, or their mean?",
-        {".sum(axis=2)": ".mean(axis=2)"},
-    ),
-    Mistake(
-        "the heads of a group are taken at a distance of G, and not in a row",
-        "Head h looks at the head h // (H/G) of the keys. Which heads look at the first one?",
+        "heads-group-taken-distance-g",
         {"reshape(B, G, H // G, S, width).sum(axis=2)": "reshape(B, H // G, G, S, width).sum(axis=1)"},
     ),
     Mistake(
-        "every head of keys gets the gradient of all groups",
-        "May a key hear from a head of queries that never looked at it?",
+        "every-head-keys-gets-gradient",
         {"reshape(B, G, H // G, S, width).sum(axis=2)": "sum(axis=1, keepdims=True).repeat(G, axis=1)"},
     ),
     Mistake(
-        "the copies are made in another order than in the forward",
-        "repeat gives 0 0 0 1 1 1, and tile gives 0 1 0 1 0 1. Which one does the forward use?",
+        "copies-made-another-order",
         {
             "np.repeat(k, group, axis=1)": "np.tile(k, (1, group, 1, 1))",
             "np.repeat(v, group, axis=1)": "np.tile(v, (1, group, 1, 1))",
         },
     ),
-    Mistake(
-        "the scale of the scores is missing",
-        "The forward divides the scores by √D. What does the chain rule say about a constant factor?",
-        {" / math.sqrt(q.shape[-1])": ""},
-    ),
-    Mistake(
-        "the average of dp is forgotten",
-        "If all keys of a row have the same price, is there any reason to move a score? What does your formula say?",
-        {"(dp - (dp * p).sum(axis=-1, keepdims=True))": "dp"},
-    ),
+    Mistake("no-scale-backward", {" / math.sqrt(q.shape[-1])": ""}),
+    Mistake("average-forgotten", {"(dp - (dp * p).sum(axis=-1, keepdims=True))": "dp"}),
 )
 
 EXERCISE = Exercise(

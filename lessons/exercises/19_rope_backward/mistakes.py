@@ -23,44 +23,28 @@ def keeps_lengths(outputs, problem):
 
 MISTAKES = (
     Mistake(
-        "the gradient is turned forward once more",
-        "If the forward turns to the left, and you turn to the left again on the way back, where do you end?",
+        "gradient-turned-forward-once-more",
         {
             "first * cos + second * sin": "first * cos - second * sin",
             "second * cos - first * sin": "second * cos + first * sin",
         },
     ),
+    Mistake("first-feature-pair-wrong-sign", {"first * cos + second * sin": "first * cos - second * sin"}),
+    Mistake("second-feature-pair-wrong-sign", {"second * cos - first * sin": "second * cos + first * sin"}),
+    Mistake("gradient-not-turned-all", {"first * cos + second * sin": "first", "second * cos - first * sin": "second"}),
     Mistake(
-        "the first feature of a pair has the wrong sign before its sine",
-        "In the forward, the first feature reaches the second output with + sin. With which sign does that come back?",
-        {"first * cos + second * sin": "first * cos - second * sin"},
-    ),
-    Mistake(
-        "the second feature of a pair has the wrong sign before its sine",
-        "In the forward, the second feature reaches the first output with a minus. What has become of it?",
-        {"second * cos - first * sin": "second * cos + first * sin"},
-    ),
-    Mistake(
-        "the gradient is not turned at all",
-        "The forward has turned x. Can dy and dx then be the same?",
-        {"first * cos + second * sin": "first", "second * cos - first * sin": "second"},
-    ),
-    Mistake(
-        "cosine and sine are exchanged",
-        "For the angle 0 the forward leaves x as it is. What does your backward do for this angle?",
+        "cosine-sine-exchanged",
         {
             "first * cos + second * sin": "first * sin + second * cos",
             "second * cos - first * sin": "second * sin - first * cos",
         },
     ),
     Mistake(
-        "the terms with the sine are missing",
-        "How many outputs does each feature of a pair reach?",
+        "terms-sine-missing",
         {"first * cos + second * sin": "first * cos", "second * cos - first * sin": "second * cos"},
     ),
     Mistake(
-        "feature i is paired with feature i + D/2",
-        "Both ways to pair are in use. Which features does this forward turn together?",
+        "feature-i-paired-feature-i",
         {
             "dy[..., 0::2], dy[..., 1::2]": "np.split(dy, 2, axis=-1)",
             "    dx[..., 0::2] = first * cos": "    half = dy.shape[-1] // 2\n    dx[..., :half] = first * cos",
@@ -68,15 +52,10 @@ MISTAKES = (
         },
     ),
     Mistake(
-        "the two features of a pair come back in the wrong order",
-        "Which of the two belongs at the even places?",
+        "two-features-pair-come-back",
         {"dx[..., 0::2]": "dx[..., 1::2]", "dx[..., 1::2] = second": "dx[..., 0::2] = second"},
     ),
-    Mistake(
-        "every position is turned back by the angles of the first one",
-        "The table has a row for each position. Which row belongs to position t?",
-        {"cos, sin = cache": "cos, sin = (table[:1] for table in cache)"},
-    ),
+    Mistake("every-position-turned-back-angles", {"cos, sin = cache": "cos, sin = (table[:1] for table in cache)"}),
 )
 
 EXERCISE = Exercise(

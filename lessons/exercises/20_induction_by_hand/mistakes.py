@@ -65,60 +65,19 @@ EXERCISE = Exercise(
             float32=False,
             invariants=(Invariant("no row looks at a later position", nothing_from_later),),
             mistakes=(
+                Mistake("layer-1-looks-token-itself", {"k=-1": "k=0"}),
+                Mistake("layer-1-looks-token", {"k=-1": "k=1"}),
+                Mistake("layer-1-looks-two-places", {"k=-1": "k=-2"}),
+                Mistake("layer-2-finds-same-letter", {"found = heard.copy()": "found = letter.copy()"}),
+                Mistake("layer-2-asks-row-heard", {"math.sqrt(letters) * letter": "math.sqrt(letters) * heard"}),
+                Mistake("position-0-found-because-heard", {"    found[letters] = -1.0\n": ""}),
+                Mistake("scores-layer-1-too-small", {"30 * math.sqrt(T) * ": "math.sqrt(T) * "}),
+                Mistake("scores-layer-2-too-small", {"40 * math.sqrt(letters) * ": "math.sqrt(letters) * "}),
                 Mistake(
-                    "layer 1 looks at the token itself, so nothing is shifted",
-                    "Row t of your matrix is the query of position t. In which column is its one?",
-                    {"k=-1": "k=0"},
-                ),
-                Mistake(
-                    "layer 1 looks for the token after, which the mask hides",
-                    "Which tokens may a row see at all? What does a softmax make of equal scores?",
-                    {"k=-1": "k=1"},
-                ),
-                Mistake(
-                    "layer 1 looks two places back",
-                    "Row 5 should look at position 4. Where does yours look?",
-                    {"k=-1": "k=-2"},
-                ),
-                Mistake(
-                    "layer 2 finds the same letter, not the place after it",
-                    "Your key says which letter a place is. What should it say instead, so that the place after it is "
-                    "found?",
-                    {"found = heard.copy()": "found = letter.copy()"},
-                ),
-                Mistake(
-                    "layer 2 asks with what the row has heard, not with the letter of the row",
-                    "The row reads a letter and wants what came after that letter. Which of its features is the "
-                    "question?",
-                    {"math.sqrt(letters) * letter": "math.sqrt(letters) * heard"},
-                ),
-                Mistake(
-                    "position 0 is found, because it has heard itself",
-                    "Position 0 has nothing before it, so the causal mask lets it hear its own letter. How can its "
-                    "key be kept from matching?",
-                    {"    found[letters] = -1.0\n": ""},
-                ),
-                Mistake(
-                    "the scores of layer 1 are too small for the softmax",
-                    "How large is exp of your best score, compared with exp(0) of all the others?",
-                    {"30 * math.sqrt(T) * ": "math.sqrt(T) * "},
-                ),
-                Mistake(
-                    "the scores of layer 2 are too small for the softmax",
-                    "Layer 1 is right. How large is exp of the best score of layer 2, compared with exp(0)?",
-                    {"40 * math.sqrt(letters) * ": "math.sqrt(letters) * "},
-                ),
-                Mistake(
-                    "what layer 1 hears is written over the letter itself",
-                    "After layer 1, one block of features holds two letters at once. Which block was kept empty for "
-                    "what is heard?",
+                    "layer-1-hears-written",
                     {"letter @ heard.T": "letter @ letter.T", "found = heard.copy()": "found = letter.copy()"},
                 ),
-                Mistake(
-                    "position 0 is found by everybody",
-                    "You gave the key of position 0 something of its own. Does it raise or lower the scores there?",
-                    {"found[letters] = -1.0": "found[letters] = 2.0"},
-                ),
+                Mistake("position-0-found-everybody", {"found[letters] = -1.0": "found[letters] = 2.0"}),
             ),
         ),
     ),

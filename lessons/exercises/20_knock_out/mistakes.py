@@ -40,29 +40,22 @@ def within_the_values(outputs, problem):
 
 KEY_MISTAKES = (
     Mistake(
-        "the weights that are left are not renormalised",
-        "Set the weight of the key to 0: what do the others sum to? And if the row had never seen the key?",
+        "weights-left-not-renormalised",
         {
             "seen[:, j] = -np.inf": "seen = softmax(seen)\n    seen[:, j] = 0.0",
             "softmax(seen) @ v": "seen @ v",
         },
     ),
+    Mistake("score-becomes-0-not-minusinfinity", {"-np.inf": "0.0"}),
     Mistake(
-        "the score becomes 0, not −∞",
-        "What is exp(0)? Is a key with the score 0 out of sight?",
-        {"-np.inf": "0.0"},
-    ),
-    Mistake(
-        "a query is taken out, not a key",
-        "s has a row for each query and a column for each key. Which of its axes does j belong to?",
+        "query-taken-out-not-key",
         {
             "    seen[:, j] = -np.inf\n": "    seen[j % len(s)] = -np.inf\n",
             "softmax(seen)": "np.nan_to_num(softmax(seen))",
         },
     ),
     Mistake(
-        "the free weight is spread evenly over the other keys",
-        "A row looks at two keys with 0.6 and 0.1, and 0.3 becomes free. In which ratio does a softmax leave them?",
+        "free-weight-spread-evenly",
         {
             "seen[:, j] = -np.inf": "seen = softmax(seen)\n    free = seen[:, j : j + 1] / (seen.shape[1] - 1)\n"
             "    seen = seen + free\n    seen[:, j] = 0.0",
@@ -70,64 +63,33 @@ KEY_MISTAKES = (
         },
     ),
     Mistake(
-        "the value becomes the mean of all values: that is mean ablation of a token",
-        "The row should get nothing in the place of the key. What does it get in yours?",
+        "value-becomes-mean-all-values",
         {"    seen[:, j] = -np.inf\n": "    v = np.where(np.arange(len(v))[:, None] == j, v.mean(axis=0), v)\n"},
     ),
-    Mistake(
-        "the key after it is taken out",
-        "Keys are counted from 0. Which column is that of key j?",
-        {"seen[:, j]": "seen[:, (j + 1) % seen.shape[1]]"},
-    ),
-    Mistake(
-        "the softmax runs over the queries",
-        "Each row of weights must sum to 1. Which axis of s has the keys?",
-        {"softmax(seen)": "softmax(seen.T).T"},
-    ),
+    Mistake("key-after-taken-out", {"seen[:, j]": "seen[:, (j + 1) % seen.shape[1]]"}),
+    Mistake("softmax-over-queries", {"softmax(seen)": "softmax(seen.T).T"}),
 )
 HEAD_MISTAKES = (
+    Mistake("each-sequence-mean-own", {".mean(axis=(0, 1))": ".mean(axis=1)[:, None]"}),
+    Mistake("mean-taken-over-features-too", {".mean(axis=(0, 1))": ".mean()"}),
+    Mistake("mean-all-heads", {"o[:, gone].mean(axis=(0, 1))": "o.mean(axis=(0, 1, 2))"}),
     Mistake(
-        "each sequence has a mean of its own",
-        "The mean is to be what the head usually gives. Over which axes of (B, T, D) must it go?",
-        {".mean(axis=(0, 1))": ".mean(axis=1)[:, None]"},
-    ),
-    Mistake(
-        "the mean is taken over the features, too",
-        "The head's mean is a vector. How many numbers should it have?",
-        {".mean(axis=(0, 1))": ".mean()"},
-    ),
-    Mistake(
-        "the mean is that of all heads",
-        "What does this head usually give: the mean over which of the axes (B, H, T, D)?",
-        {"o[:, gone].mean(axis=(0, 1))": "o.mean(axis=(0, 1, 2))"},
-    ),
-    Mistake(
-        "only this head is left, and the others are taken out",
-        "Which head should be 0, and which should stay?",
+        "only-head-left-others-taken",
         {
             "zero[:, gone] = 0.0": "zero[:, np.arange(H) != gone] = 0.0",
             "mean[:, gone] = o[:, gone].mean(axis=(0, 1))": "mean[:, np.arange(H) != gone] = "
             "o[:, np.arange(H) != gone].mean(axis=(0, 2), keepdims=True)",
         },
     ),
+    Mistake("other-heads-scaled-up", {"zero[:, gone] = 0.0": "zero *= H / (H - 1)\n    zero[:, gone] = 0.0"}),
     Mistake(
-        "the other heads are scaled up",
-        "Heads are added, not averaged. What should the others do when one is missing?",
-        {"zero[:, gone] = 0.0": "zero *= H / (H - 1)\n    zero[:, gone] = 0.0"},
-    ),
-    Mistake(
-        "a position is taken out, not a head",
-        "o has the axes (B, H, T, D). Which of them counts the heads?",
+        "position-taken-out-not-head",
         {
             "zero[:, gone] = 0.0": "zero[:, :, gone % T] = 0.0",
             "mean[:, gone] = o[:, gone].mean": "mean[:, :, gone % T] = o[:, :, gone % T].mean",
         },
     ),
-    Mistake(
-        "the heads are merged by a reshape without a transpose",
-        "W_o wants the features of all heads of one token side by side. What does your reshape put side by side?",
-        {"each.transpose(0, 2, 1, 3).reshape(B, T, H * D)": "each.reshape(B, T, H * D)"},
-    ),
+    Mistake("heads-reshaped", {"each.transpose(0, 2, 1, 3).reshape(B, T, H * D)": "each.reshape(B, T, H * D)"}),
 )
 
 EXERCISE = Exercise(

@@ -56,78 +56,34 @@ def ends_at_zero(outputs, problem):
 
 
 COUNT_MISTAKES = (
+    Mistake("equation-sum-forgotten", {"np.linalg.matrix_rank(noticed(v))": "np.linalg.matrix_rank(v)"}),
+    Mistake("all-d-1-equations-taken", {"np.linalg.matrix_rank(noticed(v))": "v.shape[1] - 1"}),
+    Mistake("all-equations-taken-independent", {"np.linalg.matrix_rank(noticed(v))": "min(len(v), v.shape[1] + 1)"}),
     Mistake(
-        "the equation of the sum is forgotten",
-        "The weights must sum to 1 after the step, too. Which equation does that add, for the change?",
-        {"np.linalg.matrix_rank(noticed(v))": "np.linalg.matrix_rank(v)"},
-    ),
-    Mistake(
-        "all D + 1 equations are taken for independent",
-        "One feature may be the sum of two others. How many equations are then left?",
-        {"np.linalg.matrix_rank(noticed(v))": "v.shape[1] - 1"},
-    ),
-    Mistake(
-        "all equations are taken for independent, but never more than there are weights",
-        "Two features may be the same. Does the second one take away another direction?",
-        {"np.linalg.matrix_rank(noticed(v))": "min(len(v), v.shape[1] + 1)"},
-    ),
-    Mistake(
-        "this is the number of equations, not of the directions that they leave",
-        "A row has S weights. Each independent equation takes away one direction. How many are left?",
+        "number-equations-not-directions-they",
         {"len(v) - np.linalg.matrix_rank(noticed(v))": "np.linalg.matrix_rank(noticed(v))"},
     ),
     Mistake(
-        "directions of o are counted, not of the weights",
-        "The weights are S numbers, and o has D. In which of the two spaces does the change live?",
+        "directions-o-counted-not-weights",
         {"len(v) - np.linalg.matrix_rank(noticed(v))": "v.shape[1] + 1 - np.linalg.matrix_rank(noticed(v))"},
     ),
 )
 WALK_MISTAKES = (
+    Mistake("sum-weights-changes-because-ones", {"both = noticed(v)": "both = v"}),
+    Mistake("o-changes-because-only-sum", {"both = noticed(v)": "both = np.ones((len(v), 1))"}),
+    Mistake("walks-part-noticed", {"delta = wish - both @": "delta = both @"}),
+    Mistake("walks-against-wish", {"falling = delta < 0": "delta = -delta\n    falling = delta < 0"}),
+    Mistake("walks-until-last-weight-falls", {"np.min(": "np.max("}),
+    Mistake("takes-step-1-however-far", {"np.min(p[falling] / -delta[falling])": "1.0"}),
     Mistake(
-        "the sum of the weights changes, because the ones are missing",
-        "o stays as it is. And what do your weights sum to?",
-        {"both = noticed(v)": "both = v"},
-    ),
-    Mistake(
-        "o changes, because only the sum is looked after",
-        "Your weights still sum to 1. Which other D equations must the direction obey?",
-        {"both = noticed(v)": "both = np.ones((len(v), 1))"},
-    ),
-    Mistake(
-        "it walks in the part that is noticed",
-        "The wish has two parts. Which of them does o not notice: the projection, or what is left without it?",
-        {"delta = wish - both @": "delta = both @"},
-    ),
-    Mistake(
-        "it walks against the wish",
-        "Is the weight larger where the wish is? In which direction does p + way · δ lead?",
-        {"falling = delta < 0": "delta = -delta\n    falling = delta < 0"},
-    ),
-    Mistake(
-        "it walks until the last weight that falls is 0, so others are negative",
-        "Each falling weight allows a certain way. Which of these ways may you go?",
-        {"np.min(": "np.max("},
-    ),
-    Mistake(
-        "it takes a step of 1, however far that is",
-        "The length of δ is an accident of the wish. How far can you go before a weight is 0?",
-        {"np.min(p[falling] / -delta[falling])": "1.0"},
-    ),
-    Mistake(
-        "negative weights are cut off",
-        "After the cut, what do the weights sum to, and what is o? Can you stop earlier instead?",
+        "negative-weights-cut-off",
         {"np.min(p[falling] / -delta[falling])": "1.0", "p + way * delta": "np.maximum(p + way * delta, 0.0)"},
     ),
     Mistake(
-        "it stops where the smallest weight would be 0, whichever weight falls fastest",
-        "A large weight that falls fast may be 0 before a small one that falls slowly. What must you compare?",
+        "stops-where-smallest-weight-would",
         {"np.min(p[falling] / -delta[falling])": "np.min(p[falling]) / np.max(-delta[falling])"},
     ),
-    Mistake(
-        "it returns the direction, not the weights",
-        "How should a row of weights look: what is its sum?",
-        {"p + way * delta": "way * delta"},
-    ),
+    Mistake("returns-direction-not-weights", {"p + way * delta": "way * delta"}),
 )
 
 EXERCISE = Exercise(

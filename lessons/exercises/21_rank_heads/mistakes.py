@@ -65,110 +65,48 @@ def is_positive(outputs, problem):
 
 
 COST_MISTAKES = (
+    Mistake("sign-reversed", {"np.array([": "-np.array(["}),
+    Mistake("loss-head-alone-measured", {"losses(z.sum(axis=0) - head, targets)": "losses(head, targets)"}),
+    Mistake("loss-without-head-not-compared", {".mean() - whole for": ".mean() for"}),
     Mistake(
-        "the sign is reversed",
-        "Without a useful head, is the loss larger or smaller? And the cost of a useful head?",
-        {"np.array([": "-np.array(["},
-    ),
-    Mistake(
-        "the loss of the head alone is measured, not the loss without it",
-        "Which heads speak when you measure: all but this one, or this one only?",
-        {"losses(z.sum(axis=0) - head, targets)": "losses(head, targets)"},
-    ),
-    Mistake(
-        "the loss without the head is not compared with the whole",
-        "What does the loss rise by? A loss of 2 may be a rise or a fall.",
-        {".mean() - whole for": ".mean() for"},
-    ),
-    Mistake(
-        "the losses of the tokens are added, not averaged",
-        "Would the cost of a head be larger on a longer text?",
+        "losses-tokens-added-not-averaged",
         {
             "whole = losses(z.sum(axis=0), targets).mean()": "whole = losses(z.sum(axis=0), targets).sum()",
             "losses(z.sum(axis=0) - head, targets).mean()": "losses(z.sum(axis=0) - head, targets).sum()",
         },
     ),
+    Mistake("absolute-value-hides-heads-do", {"np.array([": "np.abs(["}),
+    Mistake("size-head-says-measured", {"losses(z.sum(axis=0) - head, targets).mean() - whole": "np.abs(head).mean()"}),
     Mistake(
-        "the absolute value hides which heads do harm",
-        "A head may make the loss larger than it would be without it. What is its cost?",
-        {"np.array([": "np.abs(["},
-    ),
-    Mistake(
-        "the size of what a head says is measured, not what it does",
-        "A head may speak loudly of what does not matter. Where does your cost ask for the loss?",
-        {"losses(z.sum(axis=0) - head, targets).mean() - whole": "np.abs(head).mean()"},
-    ),
-    Mistake(
-        "the head is replaced by the mean of all heads",
-        "If the head says nothing, what do the logits lack, and what do they get?",
+        "head-replaced-mean-all-heads",
         {"losses(z.sum(axis=0) - head, targets)": "losses(z.sum(axis=0) - head + z.mean(axis=0), targets)"},
     ),
 )
 RANKING_MISTAKES = (
-    Mistake(
-        "the least needed head stands first",
-        "In which order does argsort return numbers? Which head should come first?",
-        {"-cost": "cost"},
-    ),
-    Mistake(
-        "the absolute value is ranked, so the most harmful head stands first",
-        "Would you keep a head without which the loss falls?",
-        {"-cost": "-np.abs(cost)"},
-    ),
-    Mistake(
-        "it returns the rank of each head, not the heads in order",
-        "Is entry 0 the number of the first head, or the place of head 0?",
-        {"np.argsort(-cost)": "np.argsort(np.argsort(-cost))"},
-    ),
-    Mistake(
-        "the heads are counted from 1",
-        "Which numbers do arrays give to their entries?",
-        {"np.argsort(-cost)": "np.argsort(-cost) + 1"},
-    ),
+    Mistake("least-needed-head-stands-first", {"-cost": "cost"}),
+    Mistake("absolute-value-ranked-most-harmful", {"-cost": "-np.abs(cost)"}),
+    Mistake("returns-rank-each-head", {"np.argsort(-cost)": "np.argsort(np.argsort(-cost))"}),
+    Mistake("heads-counted-1", {"np.argsort(-cost)": "np.argsort(-cost) + 1"}),
 )
 SLOPE_MISTAKES = (
+    Mistake("absolute-value-taken-after-mean", {"np.abs(each).mean(axis=1)": "np.abs(each.mean(axis=1))"}),
+    Mistake("no-absolute-value", {"np.abs(each).mean(axis=1)": "each.mean(axis=1)"}),
+    Mistake("right-token-not-subtracted", {"    p[np.arange(len(p)), targets] -= 1\n": ""}),
     Mistake(
-        "the absolute value is taken after the mean, where tokens cancel",
-        "One token pulls a scale up, another pulls it down. What is left of the two in your mean?",
-        {"np.abs(each).mean(axis=1)": "np.abs(each.mean(axis=1))"},
-    ),
-    Mistake(
-        "there is no absolute value",
-        "A slope of −2 and one of 2: which head has more to do with the loss?",
-        {"np.abs(each).mean(axis=1)": "each.mean(axis=1)"},
-    ),
-    Mistake(
-        "the right token is not subtracted",
-        "dz is p less something. Less what?",
-        {"    p[np.arange(len(p)), targets] -= 1\n": ""},
-    ),
-    Mistake(
-        "only the logit of the right token counts",
-        "A head also raises logits of wrong tokens. Does the loss notice?",
+        "only-logit-right-token-counts",
         {"each = (z * p).sum(axis=-1)": "each = (z * p)[:, np.arange(len(p)), targets]"},
     ),
     Mistake(
-        "the head's own probabilities are used, not those of the model",
-        "The loss is computed from the sum over all heads. At which logits is its derivative taken?",
+        "heads-own-probabilities-used",
         {
             "everything = z.sum(axis=0)": "everything = z",
             "p[np.arange(len(p)), targets]": "p[:, np.arange(p.shape[1]), targets]",
         },
     ),
+    Mistake("absolute-value-taken-each-logit", {"each = (z * p).sum(axis=-1)": "each = np.abs(z * p).sum(axis=-1)"}),
+    Mistake("adds-over-tokens-where-should", {"np.abs(each).mean(axis=1)": "np.abs(each).sum(axis=1)"}),
     Mistake(
-        "the absolute value is taken of each logit, before they are added",
-        "The slope along one scale is one number for each token. What must be added before its size is taken?",
-        {"each = (z * p).sum(axis=-1)": "each = np.abs(z * p).sum(axis=-1)"},
-    ),
-    Mistake(
-        "it adds over the tokens, where it should average",
-        "Should a longer text have steeper slopes?",
-        {"np.abs(each).mean(axis=1)": "np.abs(each).sum(axis=1)"},
-    ),
-    Mistake(
-        "this is the size of dz alone, and the head's own logits are left out",
-        "If the scale grows, which logits move, and by how much?",
-        {"each = (z * p).sum(axis=-1)": "each = (np.ones_like(z) * np.abs(p)).sum(axis=-1)"},
+        "size-dz-alone-heads-own", {"each = (z * p).sum(axis=-1)": "each = (np.ones_like(z) * np.abs(p)).sum(axis=-1)"}
     ),
 )
 

@@ -36,63 +36,25 @@ def lies_between(outputs, problem):
 
 
 MISTAKES = (
+    Mistake("totals-added-they", {"np.exp(m_left - m) * ": "", "np.exp(m_right - m) * ": ""}),
+    Mistake("m-left-readers-largest-score", {"np.maximum(m_left, m_right)": "m_left"}),
+    Mistake("m-right-readers-largest-score", {"np.maximum(m_left, m_right)": "m_right"}),
+    Mistake("only-left-total-brought-new", {"np.exp(m_right - m) * ": ""}),
+    Mistake("only-right-total-brought-new", {"np.exp(m_left - m) * ": ""}),
+    Mistake("factors-upside-down", {"m_left - m)": "m - m_left)", "m_right - m)": "m - m_right)"}),
+    Mistake("answers-count-alike", {"(from_left / total)[..., None]": "0.5"}),
+    Mistake("totals-brought-one-scale", {"(from_left / total)": "(total_left / (total_left + total_right))"}),
     Mistake(
-        "the totals are added as they are",
-        "Each reader has subtracted its own largest score. Do exp(1 − 1) and exp(9 − 9) stand for equal numbers?",
-        {"np.exp(m_left - m) * ": "", "np.exp(m_right - m) * ": ""},
-    ),
-    Mistake(
-        "m is the left reader's largest score, whatever the right one has seen",
-        "What is exp(m_right − m) if the right reader has a score that is larger by 800?",
-        {"np.maximum(m_left, m_right)": "m_left"},
-    ),
-    Mistake(
-        "m is the right reader's largest score, whatever the left one has seen",
-        "What is exp(m_left − m) if the left reader has a score that is larger by 800?",
-        {"np.maximum(m_left, m_right)": "m_right"},
-    ),
-    Mistake(
-        "only the left total is brought to the new scale",
-        "For some queries the largest score is the left reader's. Which total needs a factor then?",
-        {"np.exp(m_right - m) * ": ""},
-    ),
-    Mistake(
-        "only the right total is brought to the new scale",
-        "For some queries the largest score is the right reader's. Which total needs a factor then?",
-        {"np.exp(m_left - m) * ": ""},
-    ),
-    Mistake(
-        "the factors are upside down",
-        "The new m is larger than the old one. If you subtract more from every score, does the total grow or shrink?",
-        {"m_left - m)": "m - m_left)", "m_right - m)": "m - m_right)"},
-    ),
-    Mistake(
-        "the answers count alike",
-        "One reader has seen a single key that nobody looks at. Should half of the answer be its value?",
-        {"(from_left / total)[..., None]": "0.5"},
-    ),
-    Mistake(
-        "the totals are brought to one scale, but the shares of o are those of the old totals",
-        "A share is a part of the new total. On which scale is the left part?",
-        {"(from_left / total)": "(total_left / (total_left + total_right))"},
-    ),
-    Mistake(
-        "the shares of o come from the largest scores alone",
-        "Two keys that are equally good, and one: do they have the same share?",
+        "shares-o-come-largest-scores",
         {"(from_left / total)": "(np.exp(m_left - m) / (np.exp(m_left - m) + np.exp(m_right - m)))"},
     ),
     Mistake(
-        "the numerators of o are added, but not divided by the new total",
-        "If both readers hand in the same answer, what must the merged one be?",
+        "numerators-o-added",
         {
             "share * o_left + (1 - share) * o_right": "from_left[..., None] * o_left + from_right[..., None] * o_right",
         },
     ),
-    Mistake(
-        "the half with the larger score takes all",
-        "If the two largest scores are nearly equal, which answer does the row get? And after a tiny change?",
-        {"(from_left / total)": "(1.0 * (m_left > m_right))"},
-    ),
+    Mistake("half-larger-score-takes-all", {"(from_left / total)": "(1.0 * (m_left > m_right))"}),
 )
 
 EXERCISE = Exercise(

@@ -29,74 +29,35 @@ def keys_gain_nothing_together(outputs, problem):
 
 MISTAKES = (
     Mistake(
-        "the weights are divided by the sum of their own tile",
-        "A softmax divides by a sum over all keys of the row. Which number that you are given knows all of them?",
+        "weights-divided-sum-own-tile",
         {
             "p = np.exp(q @ k.swapaxes(-1, -2) * scale - logsum)": "p = np.exp(q @ k.swapaxes(-1, -2) * scale); "
             "p = p / p.sum(axis=-1, keepdims=True)"
         },
     ),
+    Mistake("price-summed-over-tiles-own", {"(do * o).sum": "(p * dp).sum"}),
     Mistake(
-        "the price is summed over the tile's own keys",
-        "p·dp is a sum over all keys of the row. Which keys are missing in yours?",
-        {"(do * o).sum": "(p * dp).sum"},
-    ),
-    Mistake(
-        "the price is the average over the tile's own keys",
-        "With what does each key compete: with its neighbours in the tile, or with all keys of the row?",
+        "price-average-over-tiles-own",
         {
             "(do * o).sum(axis=-1, keepdims=True)": "(p * dp).sum(axis=-1, keepdims=True) "
             "/ p.sum(axis=-1, keepdims=True)"
         },
     ),
+    Mistake("average-forgotten", {"(dp - price)": "dp"}),
+    Mistake("one-average-for-all", {"axis=-1, keepdims=True": "axis=(-2, -1), keepdims=True"}),
+    Mistake("average-price-mean-over-features", {"(do * o).sum": "(do * o).mean"}),
+    Mistake("weights-not-divided-all", {" - logsum": ""}),
+    Mistake("scale-missing-scores-made-again", {"swapaxes(-1, -2) * scale - logsum": "swapaxes(-1, -2) - logsum"}),
+    Mistake("no-scale-backward", {"ds @ k * scale": "ds @ k", "@ q * scale": "@ q"}),
+    Mistake("scale-in-dq-only", {"@ q * scale": "@ q"}),
     Mistake(
-        "the average price is forgotten",
-        "If all keys of a row have the same price, is there any reason to move a score? What does your formula say?",
-        {"(dp - price)": "dp"},
-    ),
-    Mistake(
-        "there is one price for all rows",
-        "Does a row of the softmax know about the other rows? Which axis, with keepdims, keeps them apart?",
-        {"axis=-1, keepdims=True": "axis=(-2, -1), keepdims=True"},
-    ),
-    Mistake(
-        "the average price is a mean over the features",
-        "do·o is a dot product. By what does np.mean divide it?",
-        {"(do * o).sum": "(do * o).mean"},
-    ),
-    Mistake(
-        "the weights are not divided at all",
-        "What do your weights sum to, over all tiles of a row?",
-        {" - logsum": ""},
-    ),
-    Mistake(
-        "the scale is missing in the scores that are made again",
-        "Forward divides the scores by √D before the exponential. Do you compute the same scores?",
-        {"swapaxes(-1, -2) * scale - logsum": "swapaxes(-1, -2) - logsum"},
-    ),
-    Mistake(
-        "the scale is missing in dq and dk",
-        "The forward divides the scores by √D. What does the chain rule say about a constant factor?",
-        {"ds @ k * scale": "ds @ k", "@ q * scale": "@ q"},
-    ),
-    Mistake(
-        "the scale is in dq, but not in dk",
-        "A score is q·k / √D. What is divided: q, or the product of both?",
-        {"@ q * scale": "@ q"},
-    ),
-    Mistake(
-        "dk and dv are returned in the wrong order",
-        "Which of the two comes first in the docstring?",
+        "wrong-order-returned",
         {
             "ds.swapaxes(-1, -2) @ q * scale, p.swapaxes(-1, -2) @ do": "p.swapaxes(-1, -2) @ do, "
             "ds.swapaxes(-1, -2) @ q * scale"
         },
     ),
-    Mistake(
-        "every query counts fully in dv",
-        "If a query gives a value the weight 0, does its answer depend on this value?",
-        {"p.swapaxes(-1, -2) @ do": "np.ones_like(p).swapaxes(-1, -2) @ do"},
-    ),
+    Mistake("every-query-counts-fully", {"p.swapaxes(-1, -2) @ do": "np.ones_like(p).swapaxes(-1, -2) @ do"}),
 )
 
 EXERCISE = Exercise(

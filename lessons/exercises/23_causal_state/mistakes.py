@@ -38,39 +38,20 @@ def products_agree(outputs, problem):
 
 
 STATE_MISTAKES = (
+    Mistake("current-token-left-out-state", {"np.cumsum(products, axis=1)": "np.cumsum(products, axis=1) - products"}),
     Mistake(
-        "the current token is left out of its state",
-        "Does row t of a causal mask allow the token t itself? Then what does the first state hold?",
-        {"np.cumsum(products, axis=1)": "np.cumsum(products, axis=1) - products"},
-    ),
-    Mistake(
-        "every token gets the state after the last one",
-        "May a token see what comes after it?",
+        "every-token-gets-state",
         {"np.cumsum(products, axis=1)": "np.broadcast_to(products.sum(axis=1, keepdims=True), products.shape)"},
     ),
+    Mistake("products-not-added-up", {"np.cumsum(products, axis=1)": "products"}),
+    Mistake("sum-begins-last-token", {"np.cumsum(products, axis=1)": "np.cumsum(products[:, ::-1], axis=1)[:, ::-1]"}),
+    Mistake("sum-runs-over-sequences-batch", {"axis=1": "axis=0"}),
     Mistake(
-        "the products are not added up",
-        "What does the state keep of the tokens before?",
-        {"np.cumsum(products, axis=1)": "products"},
-    ),
-    Mistake(
-        "the sum begins at the last token",
-        "In which direction does the text run? Which tokens are in the first state?",
-        {"np.cumsum(products, axis=1)": "np.cumsum(products[:, ::-1], axis=1)[:, ::-1]"},
-    ),
-    Mistake(
-        "the sum runs over the sequences of the batch",
-        "Which axis of the products counts the tokens?",
-        {"axis=1": "axis=0"},
-    ),
-    Mistake(
-        "the state is a mean of the products, not their sum",
-        "Does the third token's product count less because two came before it? Look at the formula.",
+        "state-mean-products-not-sum",
         {"np.cumsum(products, axis=1)": "np.cumsum(products, axis=1) / np.arange(1, k.shape[1] + 1)[:, None, None]"},
     ),
     Mistake(
-        "the keys are added up, but not their products with the values",
-        "A value must stay bound to its own key. Is a product of two sums the sum of products?",
+        "keys-added-up",
         {
             "products = k[": "products = np.cumsum(k, axis=1)[",
             "np.cumsum(products, axis=1)": "products",
@@ -80,50 +61,20 @@ STATE_MISTAKES = (
 
 BACKWARD_MISTAKES = (
     Mistake(
-        "the gradient of the states is summed forward",
-        "Which queries use a state: those before it, or those after it?",
+        "gradient-states-summed-forward",
         {"np.cumsum(outer(q, do)[:, ::-1], axis=1)[:, ::-1]": "np.cumsum(outer(q, do), axis=1)"},
     ),
+    Mistake("dk-dv-leave-out-query", {"axis=1)[:, ::-1]": "axis=1)[:, ::-1] - outer(q, do)"}),
+    Mistake("dk-dv-hear-query-own", {"np.cumsum(outer(q, do)[:, ::-1], axis=1)[:, ::-1]": "outer(q, do)"}),
     Mistake(
-        "dk and dv leave out the query of their own token",
-        "Does a token see itself? Then its own query, too, has read its key and its value.",
-        {"axis=1)[:, ::-1]": "axis=1)[:, ::-1] - outer(q, do)"},
-    ),
-    Mistake(
-        "dk and dv hear from the query of their own token alone",
-        "How many later queries read a state after this token has added to it?",
-        {"np.cumsum(outer(q, do)[:, ::-1], axis=1)[:, ::-1]": "outer(q, do)"},
-    ),
-    Mistake(
-        "dk and dv hear from all queries",
-        "Did the queries before this token see its key?",
+        "dk-dv-hear-all-queries",
         {"np.cumsum(outer(q, do)[:, ::-1], axis=1)[:, ::-1]": "0 * states + outer(q, do).sum(axis=1, keepdims=True)"},
     ),
-    Mistake(
-        "the sum from the end is left in the wrong order",
-        "Which token does the first entry of your sum belong to, after you have turned the tokens around?",
-        {"axis=1)[:, ::-1]": "axis=1)"},
-    ),
-    Mistake(
-        "dq is made with the last state",
-        "Which state did the query of token t meet in the forward?",
-        {'btde->btd", do, states)': 'bde->btd", do, states[:, -1])'},
-    ),
-    Mistake(
-        "dq is made with the state before its own token",
-        "Does a query see its own token?",
-        {"do, states)": "do, states - outer(k, v))"},
-    ),
-    Mistake(
-        "dq is made with the gradient of the states",
-        "o = q Z is a product. What does a product send back to its first factor?",
-        {"do, states)": "do, dstates)"},
-    ),
-    Mistake(
-        "dk is made with do where the value belongs",
-        "The state gets k_jᵀ v_j. Which of the two is the factor of k?",
-        {'"bte,btde->btd", v, dstates)': '"bte,btde->btd", do, dstates)'},
-    ),
+    Mistake("sum-end-left-wrong-order", {"axis=1)[:, ::-1]": "axis=1)"}),
+    Mistake("dq-made-last-state", {'btde->btd", do, states)': 'bde->btd", do, states[:, -1])'}),
+    Mistake("dq-made-state-before-own", {"do, states)": "do, states - outer(k, v))"}),
+    Mistake("dq-made-gradient-states", {"do, states)": "do, dstates)"}),
+    Mistake("dk-made-do-where-value", {'"bte,btde->btd", v, dstates)': '"bte,btde->btd", do, dstates)'}),
 )
 
 EXERCISE = Exercise(

@@ -39,68 +39,28 @@ def between(outputs, problem):
 
 
 MISTAKES = (
+    Mistake("token-not-counted-own-window", {"window - 1 for": "window for"}),
+    Mistake("token-itself-left-out-count", {"sum(window - 1 for window in windows)": "sum(windows) - 1"}),
     Mistake(
-        "a token is not counted in its own window",
-        "With a window of 1 a token sees itself alone. How far is the earliest token that it sees?",
-        {"window - 1 for": "window for"},
-    ),
-    Mistake(
-        "the token itself is left out of the count once, and not in each layer",
-        "Two layers have windows of 2. From a token, how many steps back can you go in the upper layer, and then how "
-        "many in the lower one?",
-        {"sum(window - 1 for window in windows)": "sum(windows) - 1"},
-    ),
-    Mistake(
-        "the reaches of the layers are multiplied",
-        "Three layers see 1 token back each. Where do you stand after three such steps?",
+        "reaches-layers-multiplied",
         {"sum(window - 1 for window in windows)": "int(np.prod([window - 1 for window in windows]))"},
     ),
+    Mistake("windows-multiplied", {"sum(window - 1 for window in windows)": "int(np.prod(windows)) - 1"}),
+    Mistake("only-widest-window-counts", {"sum(": "max("}),
+    Mistake("only-last-layer-counts", {"in windows)": "in windows[-1:])"}),
     Mistake(
-        "the windows are multiplied",
-        "Three layers have windows of 2, so each can go back by one token. Where do you stand after three such steps?",
-        {"sum(window - 1 for window in windows)": "int(np.prod(windows)) - 1"},
+        "all-layers-given-window-first", {"sum(window - 1 for window in windows)": "len(windows) * (windows[0] - 1)"}
+    ),
+    Mistake("positions-before-first-token", {"np.maximum(np.arange(T) - reach, 0)": "np.arange(T) - reach"}),
+    Mistake("full-attention-taken-window-length", {"if 0 in windows": "if False"}),
+    Mistake(
+        "layer-full-attention-left-out", {"if 0 in windows": "if False", "window - 1 for": "max(window - 1, 0) for"}
     ),
     Mistake(
-        "only the widest window counts",
-        "What a token reads in one layer has already seen something in the layer below. Where did that come from?",
-        {"sum(": "max("},
-    ),
-    Mistake(
-        "only the last layer counts",
-        "What a token reads in the last layer has already seen something below. Where did that come from?",
-        {"in windows)": "in windows[-1:])"},
-    ),
-    Mistake(
-        "all layers are given the window of the first",
-        "May the layers of a stack have different windows? See the docstring.",
-        {"sum(window - 1 for window in windows)": "len(windows) * (windows[0] - 1)"},
-    ),
-    Mistake(
-        "positions before the first token are not left out",
-        "What does the first token of a text see?",
-        {"np.maximum(np.arange(T) - reach, 0)": "np.arange(T) - reach"},
-    ),
-    Mistake(
-        "full attention is taken as a window of length 0",
-        "What does 0 stand for? See the docstring. How far does such a layer see?",
-        {"if 0 in windows": "if False"},
-    ),
-    Mistake(
-        "a layer of full attention is left out",
-        "In a layer with full attention a token sees all tokens up to itself. Can the stack then see less?",
-        {"if 0 in windows": "if False", "window - 1 for": "max(window - 1, 0) for"},
-    ),
-    Mistake(
-        "full attention counts in the last layer only",
-        "The token reads a neighbour in the last layer, and the neighbour has read everything below. What has reached "
-        "the token?",
+        "full-attention-counts-last-layer",
         {"if 0 in windows": "if windows[-1] == 0", "window - 1 for": "max(window - 1, 0) for"},
     ),
-    Mistake(
-        "the window is laid around the token",
-        "Half of the window would lie in the future. On which side of a token may a decoder look?",
-        {"window - 1 for": "window // 2 for"},
-    ),
+    Mistake("window-laid-around-token", {"window - 1 for": "window // 2 for"}),
 )
 
 EXERCISE = Exercise(

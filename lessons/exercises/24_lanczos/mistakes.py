@@ -66,16 +66,9 @@ EXERCISE = Exercise(
                 Invariant("each two directions are perpendicular", is_perpendicular),
             ),
             mistakes=(
+                Mistake("only-last-two-directions-taken", {"basis[: step + 1]": "basis[max(step - 1, 0) : step + 1]"}),
                 Mistake(
-                    "only the last two directions are taken out of a product",
-                    "On paper the older ones are perpendicular by themselves. Are they, if a product is noisy? And "
-                    "what is found again if they are not?",
-                    {"basis[: step + 1]": "basis[max(step - 1, 0) : step + 1]"},
-                ),
-                Mistake(
-                    "the short recurrence: the last two directions are taken out, the older one by the number beside",
-                    "It would do if the products were exact. Does the noise of a product lie along the last two "
-                    "directions only?",
+                    "short-recurrence-last-two-directions",
                     {
                         "        for _ in range(2):\n            left = left - (known @ left) @ known\n": (
                             "        left = left - diagonal[step] * basis[step]\n"
@@ -83,45 +76,23 @@ EXERCISE = Exercise(
                         )
                     },
                 ),
+                Mistake("only-last-direction-taken-out", {"basis[: step + 1]": "basis[step : step + 1]"}),
+                Mistake("nothing-taken-out-product-power", {"for _ in range(2)": "for _ in range(0)"}),
+                Mistake("last-direction-left-only", {"basis[: step + 1]": "basis[:step]"}),
                 Mistake(
-                    "only the last direction is taken out of a product",
-                    "J u reaches back to the direction before u as well. Which number stands beside the diagonal, to "
-                    "the left of it?",
-                    {"basis[: step + 1]": "basis[step : step + 1]"},
+                    "beginning-not-scaled-length-1", {"    length = np.linalg.norm(start)\n": "    length = 1.0\n"}
                 ),
                 Mistake(
-                    "nothing is taken out of a product: this is power iteration",
-                    "Scaled products all turn towards the sharpest direction. Are yours perpendicular?",
-                    {"for _ in range(2)": "for _ in range(0)"},
-                ),
-                Mistake(
-                    "the last direction is left in: only those before it are taken out",
-                    "J u has a part along u itself, u·(J u). Where does it go?",
-                    {"basis[: step + 1]": "basis[:step]"},
-                ),
-                Mistake(
-                    "the beginning is not scaled to length 1",
-                    "How long is `start`? And how long should a direction be?",
-                    {"    length = np.linalg.norm(start)\n": "    length = 1.0\n"},
-                ),
-                Mistake(
-                    "what is left is not scaled to length 1",
-                    "(u·left) u is the part along u if u has the length 1. How long are your directions after the "
-                    "first?",
+                    "left-not-scaled-length-1",
                     {
                         "        basis[step] = left / length\n": (
                             "        basis[step] = left / length if step == 0 else left\n"
                         )
                     },
                 ),
+                Mistake("diagonal-length-product-not-part", {"basis[step] @ left\n": "np.linalg.norm(left)\n"}),
                 Mistake(
-                    "diagonal has the length of the product, not its part along the direction",
-                    "Along an eigenvector with λ = −1, what should stand on the diagonal? Can a length be that?",
-                    {"basis[step] @ left\n": "np.linalg.norm(left)\n"},
-                ),
-                Mistake(
-                    "diagonal is taken after everything along the direction is gone",
-                    "When is there still something of the product along u: before you take it out, or after?",
+                    "diagonal-taken-after-everything-along",
                     {
                         "        diagonal[step] = basis[step] @ left\n": "",
                         "        beside[step] = length\n": (
@@ -129,23 +100,16 @@ EXERCISE = Exercise(
                         ),
                     },
                 ),
+                Mistake("beside-squares-lengths", {"beside[step] = length": "beside[step] = length**2"}),
                 Mistake(
-                    "beside has the squares of the lengths",
-                    "Is the root missing? The next direction is what is left, divided by this number: how long is it?",
-                    {"beside[step] = length": "beside[step] = length**2"},
-                ),
-                Mistake(
-                    "beside has the length of the product before anything is taken out",
-                    "How long is what is *left*? That is the number by which the next direction is scaled.",
+                    "beside-length-product-before-anything",
                     {
                         "        known = basis": "        beside[step] = np.linalg.norm(left)\n        known = basis",
                         "        beside[step] = length\n": "",
                     },
                 ),
                 Mistake(
-                    "beside comes one step late: its first number is the length of the beginning",
-                    "Which length belongs to the first product? In the small matrix it connects the first direction "
-                    "with which one?",
+                    "beside-comes-one-step-late",
                     {
                         "        basis[step] = left": "        beside[step] = length\n        basis[step] = left",
                         "        length = np.linalg.norm(left)\n        beside[step] = length\n": (

@@ -56,99 +56,44 @@ def make_descent(rng, given, B, C, steps):
 
 
 LIMIT_MISTAKES = (
+    Mistake("1-lambda-where-step-arrives", {"2 / values": "1 / values"}),
+    Mistake("negative-eigenvalue-not-noticed", {"np.where(values.min(axis=-1) > 0, limit, 0.0)": "limit"}),
     Mistake(
-        "this is 1/λ, where a step arrives at once",
-        "With lr = 1/λ the factor 1 − lr λ is 0. How far may it go below 0 before the distance no longer shrinks?",
-        {"2 / values": "1 / values"},
-    ),
-    Mistake(
-        "a negative eigenvalue is not noticed",
-        "Let λ be −0.1. Is the factor 1 − lr λ above 1 or below? Is there a rate with which this distance shrinks?",
-        {"np.where(values.min(axis=-1) > 0, limit, 0.0)": "limit"},
-    ),
-    Mistake(
-        "the eigenvalue largest in size is taken, whatever its sign",
-        "The largest |λ| may belong to a ridge. Does descent with a short step arrive there?",
+        "eigenvalue-largest-size-taken-whatever",
         {
             "values.max(axis=-1)": "np.abs(values).max(axis=-1)",
             "np.where(values.min(axis=-1) > 0, limit, 0.0)": "limit",
         },
     ),
     Mistake(
-        "ridges are refused only if they are the largest in size",
-        "How small may a negative eigenvalue be, and descent still moves away along it, if only slowly?",
-        {"values.min(axis=-1) > 0": "values.max(axis=-1) > -values.min(axis=-1)"},
+        "ridges-refused-only-they-largest", {"values.min(axis=-1) > 0": "values.max(axis=-1) > -values.min(axis=-1)"}
     ),
+    Mistake("mean-eigenvalues-taken", {"values.max(axis=-1)": "values.mean(axis=-1)"}),
+    Mistake("sum-eigenvalues-taken", {"values.max(axis=-1)": "values.sum(axis=-1)"}),
+    Mistake("smallest-eigenvalue-taken", {"2 / values.max(axis=-1)": "2 / values.min(axis=-1)"}),
+    Mistake("diagonal-j-taken-eigenvalues", {"np.linalg.eigvalsh(J)": "np.diagonal(J, axis1=-2, axis2=-1)"}),
     Mistake(
-        "the mean of the eigenvalues is taken",
-        "One direction has λ = 10 and nine have 1. With lr = 2/1.9, what is the factor along the first?",
-        {"values.max(axis=-1)": "values.mean(axis=-1)"},
+        "one-limit-all-matrices", {"limit = 2 / values.max(axis=-1)": "limit = 2 / values.max() + 0 * values[:, 0]"}
     ),
-    Mistake(
-        "the sum of the eigenvalues is taken",
-        "Does a step along one eigenvector become longer if there are more of them?",
-        {"values.max(axis=-1)": "values.sum(axis=-1)"},
-    ),
-    Mistake(
-        "the smallest eigenvalue is taken",
-        "Which valley is the first that a growing rate leaves: the flattest or the steepest?",
-        {"2 / values.max(axis=-1)": "2 / values.min(axis=-1)"},
-    ),
-    Mistake(
-        "the diagonal of J is taken for its eigenvalues",
-        "The diagonal has the curvatures along the axes. Is the steepest direction an axis?",
-        {"np.linalg.eigvalsh(J)": "np.diagonal(J, axis1=-2, axis2=-1)"},
-    ),
-    Mistake(
-        "there is one limit for all matrices",
-        "Does a valley of one loss limit the steps on another? Along which axis is the maximum?",
-        {"limit = 2 / values.max(axis=-1)": "limit = 2 / values.max() + 0 * values[:, 0]"},
-    ),
-    Mistake(
-        "the limit is infinite where it should be 0",
-        "If no rate arrives, every rate is above the limit. What is the limit then?",
-        {"limit, 0.0": "limit, np.inf"},
-    ),
-    Mistake(
-        "it is upside down: λ/2",
-        "The steeper the valley, the shorter the steps. Does your limit fall if λ grows?",
-        {"2 / values.max(axis=-1)": "values.max(axis=-1) / 2"},
-    ),
+    Mistake("limit-infinite-where-should-0", {"limit, 0.0": "limit, np.inf"}),
+    Mistake("upside-down-lambda-2", {"2 / values.max(axis=-1)": "values.max(axis=-1) / 2"}),
 )
 
 DESCENT_MISTAKES = (
+    Mistake("step-goes-uphill", {"theta - lr": "theta + lr"}),
     Mistake(
-        "the step goes uphill",
-        "If the loss rises with θ, in which direction should θ go?",
-        {"theta - lr": "theta + lr"},
-    ),
-    Mistake(
-        "the gradient is always that of the beginning",
-        "After one step θ is somewhere else. Which slope does the second step see?",
+        "gradient-always-beginning",
         {
             "    for _ in range(steps):\n        g = (J @ theta[..., None])[..., 0]\n": (
                 "    g = (J @ theta[..., None])[..., 0]\n    for _ in range(steps):\n"
             )
         },
     ),
+    Mistake("one-step-too-many", {"range(steps)": "range(steps + 1)"}),
+    Mistake("one-step-too-few", {"range(steps)": "range(steps - 1)"}),
+    Mistake("only-diagonal-j-acts", {"(J @ theta[..., None])[..., 0]": "np.diagonal(J, axis1=-2, axis2=-1) * theta"}),
     Mistake(
-        "there is one step too many",
-        "With steps = 0, where should θ be?",
-        {"range(steps)": "range(steps + 1)"},
-    ),
-    Mistake(
-        "there is one step too few",
-        "With steps = 1, where should θ be?",
-        {"range(steps)": "range(steps - 1)"},
-    ),
-    Mistake(
-        "only the diagonal of J acts",
-        "Does the slope along one axis depend on θ along the others? Which product is J θ?",
-        {"(J @ theta[..., None])[..., 0]": "np.diagonal(J, axis1=-2, axis2=-1) * theta"},
-    ),
-    Mistake(
-        "the steps are infinitely short: the distance shrinks by exp(−lr λ)",
-        "That is where many tiny steps lead. Can exp(−lr λ) be negative, as 1 − lr λ is when a step goes too far?",
+        "steps-infinitely-short-distance-shrinks",
         {
             "        g = (J @ theta[..., None])[..., 0]\n        theta = theta - lr * g\n": (
                 "        values, axes = np.linalg.eigh(J)\n"
@@ -157,16 +102,8 @@ DESCENT_MISTAKES = (
             )
         },
     ),
-    Mistake(
-        "the factor ½ of the loss is in the gradient, too",
-        "The derivative of ½ λ θ² is λ θ. Where did the ½ go?",
-        {"lr * g": "lr * g / 2"},
-    ),
-    Mistake(
-        "the gradient has a factor 2",
-        "The loss is ½ θ·(J θ). Is its derivative J θ, or twice that?",
-        {"lr * g": "lr * 2 * g"},
-    ),
+    Mistake("factor-half-loss-gradient-too", {"lr * g": "lr * g / 2"}),
+    Mistake("gradient-factor-2", {"lr * g": "lr * 2 * g"}),
 )
 
 EXERCISE = Exercise(

@@ -34,49 +34,16 @@ def all_have_the_same(outputs, problem):
 
 
 MISTAKES = (
+    Mistake("gradients-averaged-sum-divided-number", {"g * n / whole": "g / len(tokens)"}),
+    Mistake("gradients-added-they", {"g * n / whole": "g"}),
+    Mistake("each-gradient-multiplied-tokens", {"g * n / whole": "g * n"}),
+    Mistake("sum-over-all-tokens-divided", {"g * n / whole": "g * n / len(tokens)"}),
+    Mistake("divided-twice-tokens-number-machines", {"g * n / whole": "g * n / whole / len(tokens)"}),
+    Mistake("gradients-divided-all-tokens", {"g * n / whole": "g / whole"}),
+    Mistake("nothing-exchanged-each-machine-keeps", {"return all_reduce(shares)": "return shares"}),
+    Mistake("first-machine-only", {"return all_reduce(shares)": "return [all_reduce(shares)[0], *shares[1:]]"}),
     Mistake(
-        "the gradients are averaged: their sum is divided by the number of machines",
-        "One machine has a single token, another one a thousand. Should both gradients count alike?",
-        {"g * n / whole": "g / len(tokens)"},
-    ),
-    Mistake(
-        "the gradients are added as they are",
-        "If all machines have equally many tokens and the same gradient, what is the gradient of the whole batch?",
-        {"g * n / whole": "g"},
-    ),
-    Mistake(
-        "each gradient is multiplied by its tokens, but the sum is never divided",
-        "The loss is a mean over all tokens. By what does a mean divide?",
-        {"g * n / whole": "g * n"},
-    ),
-    Mistake(
-        "the sum over all tokens is divided by the number of machines",
-        "A gradient times its tokens is a sum over tokens. How many terms does the sum over all machines have?",
-        {"g * n / whole": "g * n / len(tokens)"},
-    ),
-    Mistake(
-        "it is divided twice, by the tokens and by the number of machines",
-        "The shares of all machines sum to 1. Is there anything left to divide by?",
-        {"g * n / whole": "g * n / whole / len(tokens)"},
-    ),
-    Mistake(
-        "the gradients are divided by all tokens, but not multiplied by the machine's own",
-        "Each machine's gradient has been divided by its own number of tokens. Has that been undone?",
-        {"g * n / whole": "g / whole"},
-    ),
-    Mistake(
-        "nothing is exchanged: each machine keeps its own share",
-        "Which step would machine 0 take, and which machine 1? Would their weights still be the same?",
-        {"return all_reduce(shares)": "return shares"},
-    ),
-    Mistake(
-        "only the first machine gets the sum",
-        "What does the second machine change its weights by?",
-        {"return all_reduce(shares)": "return [all_reduce(shares)[0], *shares[1:]]"},
-    ),
-    Mistake(
-        "a machine's own share is missing in what it gets",
-        "Each machine adds up what the others send. Whose gradient is not in that sum?",
+        "machines-own-share-missing-gets",
         {"return all_reduce(shares)": "return [whole - own for whole, own in zip(all_reduce(shares), shares)]"},
     ),
 )

@@ -36,93 +36,44 @@ def make_backward(rng, given, machines, N, F, C):
 
 
 FORWARD_MISTAKES = (
-    Mistake(
-        "every machine adds the bias to its part, so the sum contains it several times",
-        "Three machines add b to their parts. How often is b in the sum of the three?",
-        {"features @ rows": "features @ rows + b", "total + b": "total"},
-    ),
-    Mistake(
-        "the bias is added on each machine, and once more to the sum",
-        "How often is b in y on one machine? And in yours?",
-        {"features @ rows": "features @ rows + b"},
-    ),
-    Mistake(
-        "the bias is forgotten",
-        "What is y if x is 0?",
-        {"total + b": "total"},
-    ),
-    Mistake(
-        "the bias is divided by the number of machines, but added after the sum",
-        "Each machine has all of b, and adds it to what is already a whole. Is there anything to divide?",
-        {"total + b": "total + b / len(W)"},
-    ),
-    Mistake(
-        "the parts are averaged",
-        "y is a sum over all features. Is a sum over some of them already as large as y?",
-        {"total + b": "total / len(W) + b"},
-    ),
-    Mistake(
-        "no parts are added up: each machine keeps its own",
-        "Which features of x are in the y of the first machine?",
-        {"in all_reduce(parts)": "in parts"},
-    ),
-    Mistake(
-        "only the first machine gets the sum",
-        "What does the second machine go on with, in the next layer?",
-        {"in all_reduce(parts)": "in [all_reduce(parts)[0], *parts[1:]]"},
-    ),
-    Mistake(
-        "the rows of one machine meet the features of another",
-        "Row 0 of W belongs to feature 0 of x. Which machine has either of them?",
-        {"zip(x, W, strict=True)": "zip(x, W[::-1], strict=True)"},
-    ),
+    Mistake("every-machine-adds-bias-part", {"features @ rows": "features @ rows + b", "total + b": "total"}),
+    Mistake("bias-added-each-machine-once", {"features @ rows": "features @ rows + b"}),
+    Mistake("bias-forgotten", {"total + b": "total"}),
+    Mistake("bias-divided-number-machines", {"total + b": "total + b / len(W)"}),
+    Mistake("parts-averaged", {"total + b": "total / len(W) + b"}),
+    Mistake("no-parts-added-up", {"in all_reduce(parts)": "in parts"}),
+    Mistake("first-machine-only", {"in all_reduce(parts)": "in [all_reduce(parts)[0], *parts[1:]]"}),
+    Mistake("rows-one-machine-meet-features", {"zip(x, W, strict=True)": "zip(x, W[::-1], strict=True)"}),
 )
 
 BACKWARD_MISTAKES = (
     Mistake(
-        "dy is added up over the machines",
-        "All machines have the same dy, of one loss. If three of them add it up, how many losses are counted?",
+        "dy-added-up-over-machines",
         {
             "def row_split_backward(dy, x, W):": "def row_split_backward(dy, x, W):\n    dy = dy * len(W)",
         },
     ),
     Mistake(
-        "dy is divided by the number of machines",
-        "Raise one entry of y, which all machines share, by a little. By how much does the loss of each of them grow?",
+        "dy-divided-number-machines",
         {
             "def row_split_backward(dy, x, W):": "def row_split_backward(dy, x, W):\n    dy = dy / len(W)",
         },
     ),
     Mistake(
-        "dx is added up over the machines",
-        "The machines hold different features of x. What would the sum of two of their gradients be the gradient of?",
+        "dx-added-up-over-machines",
         {"dx = [dy @ rows.T for rows in W]": "dx = all_reduce([dy @ rows.T for rows in W])"},
     ),
     Mistake(
-        "dW is added up over the machines",
-        "Do two machines hold the same rows of W? If not, what does a sum of their gradients mean?",
+        "dw-added-up-over-machines",
         {"dW = [features.T @ dy for features in x]": "dW = all_reduce([features.T @ dy for features in x])"},
     ),
     Mistake(
-        "db is added up over the machines",
-        "Each machine has seen all tokens, and holds a copy of one b. How often was b added in the forward pass?",
+        "db-added-up-over-machines",
         {"db = [dy.sum(axis=0) for _ in W]": "db = all_reduce([dy.sum(axis=0) for _ in W])"},
     ),
-    Mistake(
-        "db is divided by the number of machines",
-        "If every machine moves its copy of b by a part of the gradient, how far has b moved?",
-        {"dy.sum(axis=0)": "dy.sum(axis=0) / len(W)"},
-    ),
-    Mistake(
-        "db is averaged over the tokens",
-        "b is added to each of the N tokens. Is its gradient the sum of what they send back, or their mean?",
-        {"dy.sum(axis=0)": "dy.mean(axis=0)"},
-    ),
-    Mistake(
-        "the machines exchange their rows of W in dx",
-        "Which rows of W did the features of this machine meet on the way forward?",
-        {"for rows in W]": "for rows in W[::-1]]"},
-    ),
+    Mistake("db-divided-number-machines", {"dy.sum(axis=0)": "dy.sum(axis=0) / len(W)"}),
+    Mistake("db-averaged-over-tokens", {"dy.sum(axis=0)": "dy.mean(axis=0)"}),
+    Mistake("machines-exchange-rows-w-dx", {"for rows in W]": "for rows in W[::-1]]"}),
 )
 
 EXERCISE = Exercise(

@@ -1,3 +1,3 @@
-# relu_backward: dy is multiplied by y
+# relu_backward: the gradient is multiplied by ReLU's output, not by its slope
 def relu_backward(dy, y):
     return dy * y

@@ -1,3 +1,3 @@
-# softmax_backward: the softmax is taken entry by entry, as if it were a sigmoid
+# softmax_backward: the softmax is differentiated entry by entry, with p (1 − p)
 def softmax_backward(dp, p):
     return dp * p * (1 - p)

@@ -1,4 +1,4 @@
-# embed_backward: the gradients of a token are averaged
+# embed_backward: the gradients of a token's uses are averaged
 def embed_backward(dx, cache):
     ids, V, s = cache
     dE = np.zeros((V, dx.shape[-1]))

@@ -1,4 +1,4 @@
-# tied_backward: on the way in, a token that comes more than once gets only its last gradient
+# tied_backward: a token that comes more than once gets only its last gradient
 def tied_backward(dz, cache):
     ids, E, s, h = cache
     dE = np.einsum("btv,btc->vc", dz, h)

@@ -1,4 +1,4 @@
-# attention_backward: the average of dp is taken over the queries
+# attention_backward: the average of dp is taken over the rows
 def attention_backward(do, cache):
     q, k, v, p = cache
     dp = do @ v.swapaxes(1, 2)

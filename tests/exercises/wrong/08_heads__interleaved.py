@@ -1,5 +1,5 @@
-# split_heads: the features are dealt out in turn, like cards
-# split_heads_backward: the features are dealt out in turn, like cards
+# split_heads: the features are dealt out to the heads in turn, like cards
+# split_heads_backward: the features are dealt out to the heads in turn, like cards
 def split_heads(x, H):
     B, T, C = x.shape
     return x.reshape(B, T, C // H, H).transpose(0, 3, 1, 2)

@@ -1,5 +1,5 @@
-# split_heads: there is a reshape, but no transpose
-# merge_heads: there is a reshape, but no transpose
+# split_heads: heads are split and merged by a reshape alone
+# merge_heads: heads are split and merged by a reshape alone
 def split_heads(x, H):
     B, T, C = x.shape
     return x.reshape(B, H, T, C // H)

@@ -1,4 +1,4 @@
-# greedy: rows go on after their EOS
+# greedy: rows go on after their eos
 def greedy(model, B, max_len):
     ids, done = np.full((B, 1), BOS), np.zeros(B, dtype=bool)
     while ids.shape[1] <= max_len and not done.all():

@@ -1,4 +1,4 @@
-# tiled_backward: the average price is forgotten
+# tiled_backward: the average of dp is forgotten: the sum in the denominator is treated as a constant
 def tile_backward(do, q, k, v, o, log_total):
     root = math.sqrt(q.shape[-1])
     p = np.exp(np.einsum("btd,bsd->bts", q, k) / root - log_total)
