@@ -13,6 +13,7 @@ from minitransformer.data.tasks import Batch
 from minitransformer.example import load_example
 from minitransformer.example.model import LETTERS, Example
 from minitransformer.example.numbers import _Trace, by_lesson_names, named_weights, numbers
+from minitransformer.exercises.known import known
 from minitransformer.exercises.planting import Exhibit
 from minitransformer.explorer.export import SHOWN
 from minitransformer.functional import (
@@ -28,16 +29,16 @@ from minitransformer.functional.layer_norm import _layer_norm, _layer_norm_backw
 from minitransformer.functional.softmax import _softmax
 from minitransformer.models import GPT, Transformer, TransformerConfig
 from minitransformer.vocabulary import BOS, EOS, PAD
-from tests.museum.exhibits import EXHIBITS
+from tests.museum.exhibits import EXHIBITS, SOURCES
 
-MUSEUM = {exhibit.name: exhibit for exhibit in EXHIBITS}
+PATIENTS = {id: next(one for one in EXHIBITS if one.name == known(id).name) for id in SOURCES}
 INPUTS = {*named_weights(load_example().model), "PE"}
 INTO_E = 'for token, de in zip(ids, get[f"{at}.de"], strict=True):\n        get["dE"][token] += de'
 
 
 def own(function, old, new, *also):
     """A mistake that only this file plants."""
-    return Exhibit("", "", function, old, new, also)
+    return Exhibit("", "", {function: (old, new), **{other: change for other, *change in also}})
 
 
 MISTAKES = {  # of the page, and the same in the library
@@ -45,7 +46,7 @@ MISTAKES = {  # of the page, and the same in the library
         scaled_dot_product_attention,
         "1.0 / math.sqrt(D) if scale is None else scale",
         "1.0",
-        (_Trace.attend, " * q.shape[-1] ** -0.5", ""),
+        (_Trace.attend, "(q @ k.swapaxes(-1, -2))[0] * q.shape[-1] ** -0.5", "(q @ k.swapaxes(-1, -2))[0]"),
     ),
     "no-scale-backward": own(
         scaled_dot_product_attention_backward,
@@ -58,18 +59,20 @@ MISTAKES = {  # of the page, and the same in the library
         "p = xp.exp(p - row_max(p))\n        return allowed * p / row_sum(p)",
     ),
     "causal-mask-off": own(_Trace.__init__, "causal_mask(len(target)) & target", "np.tile(target, (len(target), 1))"),
-    "heads-reshaped": MUSEUM["heads are split and merged by a reshape alone"],
+    "heads-reshaped": PATIENTS["heads-reshaped"],
     "variance-over-c-1": own(
         _layer_norm,
         "row_dot(x_hat, x_hat) / x.shape[-1]",
         "row_dot(x_hat, x_hat) / (x.shape[-1] - 1)",
         (_layer_norm_backward, "row_dot(dx, x_hat) / C", "row_dot(dx, x_hat) / (C - 1)"),
     ),
-    "gamma-outside-sums": MUSEUM["LayerNorm's gamma is taken outside the sums"],
+    "gamma-outside-sums": PATIENTS["gamma-outside-sums"],
     "softmax-entry-by-entry": own(softmax_backward, "ds = dp - row_dot(dp, p)", "ds = dp * (1.0 - p)"),
-    "keys-reshaped": MUSEUM["the keys' gradient is computed transposed and then reshaped into place"],
+    "keys-reshaped": PATIENTS["keys-reshaped"],
     "relu-gated-by-gradient": own(relu_backward, "dy * (y > 0)", "dy * (dy > 0)"),
-    "residual-forgotten": own(_Trace.backward, '"decoder.norm1", dsum + dx)', '"decoder.norm1", dx)'),
+    "residual-forgotten": own(
+        _Trace.backward, 'self.norm_backward("decoder.norm1", dsum + dx)', 'self.norm_backward("decoder.norm1", dx)'
+    ),
     "memory-through-values": own(_Trace.attend_backward, 'back["q"], back["k"] + back["v"]', 'back["q"], back["v"]'),
     "token-twice": own(_Trace.embed_backward, INTO_E, 'get["dE"][ids] += get[f"{at}.de"]'),
     "mean-and-sum": own(_cross_entropy_backward, "(share[rows] * dloss)", "((share[rows] > 0) * dloss)"),
@@ -265,7 +268,8 @@ def edits():
         yield Case("edits", name, load_example(), edits=((name, flat, amount),), planted=exhibit.planted)
 
 
-SCORES = 'self.allowed[at])\n    get[f"{at}.s"] = (q @ k.swapaxes(-1, -2))[0] * q.shape[-1] ** -0.5'
+SCORES = """o, caches[at] = scaled_dot_product_attention(q, k, v, self.allowed[at])
+    get[f"{at}.s"] = (q @ k.swapaxes(-1, -2))[0] * q.shape[-1] ** -0.5"""
 EDITED_SCORES = SCORES.replace("[at])", "[at], bias=SPOT + np.zeros((1, 1, 1)))") + " + SPOT"
 RELU = 'get[f"{at}.r"], caches[f"{at}.r"] = relu(get[f"{at}.a"])'
 

@@ -2,6 +2,7 @@
 
 from minitransformer.course import FOLDER
 from minitransformer.exercises.exercise import load
+from minitransformer.exercises.known import known
 from tests.museum import (
     NUMPY,
     exhibits_decoding,
@@ -12,18 +13,19 @@ from tests.museum import (
 )
 
 PATIENTS = load(FOLDER / "patients.py").PATIENTS  # of lesson 15
-SOURCES = {  # of those that were published
-    "LayerNorm's gamma is taken outside the sums": "ellatrix/micrograd",
-    "a token that comes twice gets only one of its gradients": "pytorch/pytorch #1528",
-    "heads are split and merged by a reshape alone": "reczoo/FuxiCTR #30",
-    "the causal mask is off by default": "facebookresearch/xformers #103",
-    "the exponent of the positions counts pairs twice": "Kyubyong/transformer #38",
-    "the keys' gradient is computed transposed and then reshaped into place": NUMPY,
-    "the residual's gradient is never added around cross-attention": NUMPY,
-    "the target is not shifted": "Project-MONAI/GenerativeModels #314",
+SOURCES = {  # of those that were published, by their ids in the list of known mistakes
+    "gamma-outside-sums": "ellatrix/micrograd",
+    "token-twice": "pytorch/pytorch #1528",
+    "heads-reshaped": "reczoo/FuxiCTR #30",
+    "causal-mask-off": "facebookresearch/xformers #103",
+    "pairs-counted-twice": "Kyubyong/transformer #38",
+    "keys-reshaped": NUMPY,
+    "residual-forgotten": NUMPY,
+    "target-not-shifted": "Project-MONAI/GenerativeModels #314",
 }
+PUBLISHED = {known(id).name: source for id, source in SOURCES.items()}
 EXHIBITS = (
-    *(patient._replace(source=SOURCES[patient.name]) for patient in PATIENTS if patient.name in SOURCES),
+    *(patient._replace(source=PUBLISHED[patient.name]) for patient in PATIENTS if patient.name in PUBLISHED),
     *exhibits_functions.EXHIBITS,
     *exhibits_preferences.EXHIBITS,
     *exhibits_layers.EXHIBITS,

@@ -1,77 +1,62 @@
 """Published bugs around the model: parameters, optimizers, the step, the loop, threads and processes."""
 
-from minitransformer import core, training
 from minitransformer.exercises.planting import Exhibit
-from minitransformer.training import gradients, optimizers
-from minitransformer.training.batches import Batches
-from minitransformer.training.parallel import threads
-from minitransformer.training.parallel.processes import ProcessParallel
-from minitransformer.training.parallel.sharded import ShardedAdam
-from minitransformer.training.step import step_with
 from tests.museum import NUMPY
 
 EXHIBITS = (
     Exhibit(
         "a resumed run begins its epoch again",
         "The first batches are seen once more, and a run that stops in each epoch never sees the last ones.",
-        Batches.load_state,
-        'check_integer("position", facts["position"], least=0)',
-        "0",
-        source="paiml/entrenar #294",
+        {"training.batches:Batches.load_state": ('check_integer("position", facts["position"], least=0)', "0")},
+        "paiml/entrenar #294",
     ),
     Exhibit(
         "a resumed run skips batches of another order",
         "The generator has gone on since the epoch was shuffled: some pairs come twice, others not at all.",
-        Batches.state,
-        '"data_rng": self._start',
-        '"data_rng": generator_state(self.rng)',
-        source="huggingface/accelerate #2016",
+        {"training.batches:Batches.state": ("'data_rng': self._start", "'data_rng': generator_state(self.rng)")},
+        "huggingface/accelerate #2016",
     ),
     Exhibit(
         "the processes' gradients are averaged though their numbers of tokens differ",
         "A mean of means counts a token of a short part for more.",
-        ProcessParallel.own_part,
-        "shares_of([self.num_terms(part.targets) for part in parts])",
-        "[1 / len(parts)] * len(parts)",
-        source="PrimeIntellect-ai/prime-rl #1957",
+        {
+            "training.parallel.processes:ProcessParallel.own_part": (
+                "shares_of([self.num_terms(part.targets) for part in parts])",
+                "[1 / len(parts)] * len(parts)",
+            )
+        },
+        "PrimeIntellect-ai/prime-rl #1957",
     ),
     Exhibit(
         "the norm is taken over all shards, though only the own one was added up",
         "The other shards still hold what this process alone has computed.",
-        ShardedAdam.grad_norm,
-        "[self.flat.grad[self.shard]]",
-        "[self.flat.grad]",
-        source="karpathy/llm.c #524",
+        {"training.parallel.sharded:ShardedAdam.grad_norm": ("[self.flat.grad[self.shard]]", "[self.flat.grad]")},
+        "karpathy/llm.c #524",
     ),
     Exhibit(
         "each process clips by the norm of its own shard",
         "Every shard gets a factor of its own, so the direction of the step changes.",
-        ShardedAdam.grad_norm,
-        "self.communicator.collect(own)",
-        "[own]",
-        source="pytorch/xla #4796",
+        {"training.parallel.sharded:ShardedAdam.grad_norm": ("self.communicator.collect(own)", "[own]")},
+        "pytorch/xla #4796",
     ),
     Exhibit(
         "parameters of layers in a list are not found",
         "They have gradients, right ones even, but nobody asks for them: they silently never move.",
-        core.Layer._members,
-        "if isinstance(value, (list, tuple)):",
-        "if isinstance(value, tuple):",
-        source="pytorch/pytorch #715",
+        {"core:Layer._members": ("if isinstance(value, (list, tuple)):", "if isinstance(value, tuple):")},
+        "pytorch/pytorch #715",
     ),
     Exhibit(
         "a shared matrix is listed once for each use",
         "It takes three steps instead of one. How many parameters has the model?",
-        core.Layer.named_parameters,
-        "if id(parameter) not in seen:",
-        "if name not in seen:",
-        source="dotnet/TorchSharp #532",
+        {"core:Layer.named_parameters": ("if id(parameter) not in seen:", "if name not in seen:")},
+        "dotnet/TorchSharp #532",
     ),
     Exhibit(
         "Adam takes the number of the parameter for the step",
         "The bias correction of the last layers is nearly off from the first step on.",
-        training.Adam.step,
-        """adam_update(
+        {
+            "training:Adam.step": (
+                """adam_update(
         self.weights[self.shard],
         self.flat.grad[self.shard],
         self.m,
@@ -83,92 +68,94 @@ EXHIBITS = (
         scale=scale,
         team=self.team,
     )""",
-        """end = 0
+                """end = 0
     for t, piece in enumerate(self.flat.pieces, 1):
         part = slice(end, end + piece.data.size)
         end = part.stop
         arrays = (array[part] for array in (self.weights, self.flat.grad, self.m, self.v))
         adam_update(*arrays, self.lr, self.betas, self.eps, t, scale=scale, team=self.team)""",
-        source=NUMPY,
+            )
+        },
+        NUMPY,
     ),
     Exhibit(
         "Adam counts a step for every parameter",
         "After one step of a model with 100 tensors t is 100. One step, one count.",
-        training.Adam.step,
-        "self.t += 1",
-        "self.t += len(self.flat.pieces)",
-        source="flashlight/flashlight #143",
+        {"training:Adam.step": ("self.t += 1", "self.t += len(self.flat.pieces)")},
+        "flashlight/flashlight #143",
     ),
     Exhibit(
         "Adam's second moment takes its share from beta1",
         "Five times too large with the paper's betas, so every step is too small.",
-        optimizers._adam_update,
-        "work *= (1.0 - beta2) * scale * scale",
-        "work *= (1.0 - beta1) * scale * scale",
-        source=NUMPY,
+        {
+            "training.optimizers:_adam_update": (
+                "work *= (1.0 - beta2) * scale * scale",
+                "work *= (1.0 - beta1) * scale * scale",
+            )
+        },
+        NUMPY,
     ),
     Exhibit(
         "Adam does not correct its first moment",
         "It starts at 0: without the division by 1 - b^t the first steps are a tenth of what they should be.",
-        optimizers._adam_update,
-        "work *= lr * root / (1.0 - beta1**t)",
-        "work *= lr * root",
-        source="allenai/OLMo-core #317",
+        {"training.optimizers:_adam_update": ("work *= lr * root / (1.0 - beta1**t)", "work *= lr * root")},
+        "allenai/OLMo-core #317",
     ),
     Exhibit(
         "the gradient of the last step is never cleared",
         "A momentum nobody asked for: every step moves by the sum of all gradients so far.",
-        step_with,
-        "optimizer.zero_grad()",
-        "pass",
-        source="tenstorrent/tt-blacksmith #711",
+        {"training.step:step_with": ("optimizer.zero_grad()", "pass")},
+        "tenstorrent/tt-blacksmith #711",
     ),
     Exhibit(
         "the gradient is clipped after the step",
         "Two lines in the wrong order: the clipped gradient is thrown away.",
-        step_with,
-        "optimizer.step(scale=clip_factor(norm, max_norm))",
-        "optimizer.step()\n    optimizer.flat.grad *= clip_factor(norm, max_norm)",
-        source="awslabs/graphstorm #1366",
+        {
+            "training.step:step_with": (
+                "optimizer.step(scale=clip_factor(norm, max_norm))",
+                "optimizer.step()\n    optimizer.flat.grad *= clip_factor(norm, max_norm)",
+            )
+        },
+        "awslabs/graphstorm #1366",
     ),
     Exhibit(
         "the schedule is stepped once for every tensor",
         "The warm-up is over after a few steps.",
-        training.train,
-        "schedule(step) if",
-        "schedule(step * len(model.parameters())) if",
-        source=NUMPY,
+        {"training:train": ("schedule(step) if", "schedule(step * len(model.parameters())) if")},
+        NUMPY,
     ),
     Exhibit(
         "the schedule starts at step 0",
         "0^-0.5 has no value. Code that takes step 0 for step 1 lags by one ever after.",
-        training.train,
-        "schedule(step) if",
-        "schedule(max(step - 1, 1)) if",
-        source="tugstugi/pytorch-saltnet #7",
+        {"training:train": ("schedule(step) if", "schedule(max(step - 1, 1)) if")},
+        "tugstugi/pytorch-saltnet #7",
     ),
     Exhibit(
         "the weights to be averaged are five times the same array",
         "A list of references to one array that goes on changing: the mean is the last of them.",
-        training.AverageOfLast.update,
-        "self.snapshots[step] = weights.copy()",
-        "self.snapshots[step] = weights",
-        source="WenjieDu/PyPOTS #667",
+        {"training:AverageOfLast.update": ("self.snapshots[step] = weights.copy()", "self.snapshots[step] = weights")},
+        "WenjieDu/PyPOTS #667",
     ),
     Exhibit(
         "every part of a batch counts the same",
         "The mean of two means is the mean only where both parts have as many tokens.",
-        gradients.shares_of,
-        "count / max(sum(counts), 1) for count in counts",
-        "1 / len(counts) for count in counts",
-        source="karpathy/nanochat #59",
+        {
+            "training.gradients:shares_of": (
+                "count / max(sum(counts), 1) for count in counts",
+                "1 / len(counts) for count in counts",
+            )
+        },
+        "karpathy/nanochat #59",
     ),
     Exhibit(
         "all threads draw the same dropout masks",
         "One seed for all: sequence 1 and sequence 33 of a batch lose the same units.",
-        threads.DataParallel.__init__,
-        "make_generator([*seeds, i] if i else seeds)",
-        "make_generator(seeds)",
-        source="pytorch/pytorch #3880",
+        {
+            "training.parallel.threads:DataParallel.__init__": (
+                "make_generator([*seeds, i] if i else seeds)",
+                "make_generator(seeds)",
+            )
+        },
+        "pytorch/pytorch #3880",
     ),
 )

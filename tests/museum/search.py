@@ -36,7 +36,7 @@ def catch(exhibit, table):
 
 def search(exhibit):
     """The name of a check that finds the bug, None if none does: gradients and the tests of its own file come first."""
-    own = f"tests/{exhibit.level}/test_{exhibit.function.__module__.split('.')[-1]}.py"
+    own = f"tests/{exhibit.level}/test_{exhibit.functions[0].__module__.split('.')[-1]}.py"
 
     def how_far(check):
         return not check.name.startswith((own, GRADIENT)), check.level != exhibit.level

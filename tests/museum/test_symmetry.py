@@ -25,7 +25,7 @@ STILL_A_GRADIENT = {
         "cross_entropy smoothing=0.1 padding=True",
     ),
     "of the loss times the mean number of tokens in a sequence": (
-        (cross_entropy_backward, "share, smoothing, overwrite).", "(share > 0) / shape[0], smoothing, overwrite)."),
+        (cross_entropy_backward, "share, smoothing, overwrite)", "(share > 0) / shape[0], smoothing, overwrite)"),
         "cross_entropy smoothing=0.1 padding=True",
     ),
     "of the cross-entropy without label smoothing": (
@@ -94,8 +94,7 @@ def rows_by_code():
 
 def rows_that_run(exhibit):
     """The rows of the table that run the bug, the quickest first."""
-    functions = [exhibit.function, *(change[0] for change in exhibit.also)]
-    changed = {inspect.unwrap(getattr(function, "__func__", function)).__code__ for function in functions}
+    changed = {inspect.unwrap(getattr(function, "__func__", function)).__code__ for function in exhibit.functions}
     rows = rows_by_code()
     return [SUBJECTS[name] for name in sorted(rows, key=lambda name: len(rows[name])) if rows[name] & changed]
 
