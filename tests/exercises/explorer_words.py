@@ -1,4 +1,4 @@
-"""`python -m tests.exercises.explorer_words`: write the words of the explorer's mistakes from the list of known ones."""
+"""`python -m tests.exercises.explorer_words`: the words of the explorer's mistakes, from the list."""
 
 import json
 import re

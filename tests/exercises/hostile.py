@@ -154,7 +154,19 @@ def status_zero():
 
 HOSTILE = dict([*floods(), *processes(), *memory_and_files(), *endings(), *damage()])
 # what is tried by default: of output, processes and memory one each, and not those that take the whole time limit
-QUICK = ("300 MB on stderr, and an end", "chain of daemons", "shared memory")
+QUICK = ("chain of daemons",)
+GUARD = (  # one of each kind
+    "300 MB on stderr, and an end",
+    "fork bomb, 32 processes",
+    "shared memory",
+    "huge file in the temporary folder",
+    "loop that ignores signals",
+    "os._exit(0)",
+    "SIGKILL to its group",
+    "SIGSTOP to its parent",
+    "no streams",
+    "json replaced",
+)
 IMPORTS = "import atexit, json, mmap, os, shutil, signal, subprocess, sys, tempfile, threading, time\n"
 COMMAND = """
 import signal, sys

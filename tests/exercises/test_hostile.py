@@ -5,14 +5,19 @@ import sys
 
 import pytest
 
-from tests.exercises.hostile import DAEMON, HOSTILE, QUICK, SLEEP, Hostile, attempt, left_in, start, write
+from tests.exercises.hostile import DAEMON, GUARD, HOSTILE, QUICK, SLEEP, Hostile, attempt, left_in, start, write
 from tests.processes import kill_all, marked_environment, running, wait_until
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="daemons are caught in Linux only")
 PEAK = 100e6  # bytes of the checker, which needs about 46 MB
 LONGEST = 1500  # characters of all that is printed
 every_file = pytest.mark.parametrize(
-    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.exhaustive) for name in HOSTILE]
+    "name",
+    [
+        *QUICK,
+        *(pytest.param(name, marks=pytest.mark.exhaustive) for name in GUARD),
+        *(pytest.param(name, marks=pytest.mark.weekly) for name in HOSTILE if name not in (*QUICK, *GUARD)),
+    ],
 )
 
 
@@ -31,7 +36,8 @@ def test_hostile_file_gets_one_clue_and_leaves_nothing(name, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.exhaustive), signal.SIGKILL]
+    "number",
+    [signal.SIGINT, *(pytest.param(each, marks=pytest.mark.exhaustive) for each in (signal.SIGTERM, signal.SIGKILL))],
 )
 def test_checker_that_is_ended_takes_all_processes_with_it(number, tmp_path):
     environment = marked_environment()

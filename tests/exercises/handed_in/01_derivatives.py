@@ -1,0 +1,45 @@
+# --- right: directions
+def directions(x):
+    return np.eye(x.size).reshape(x.size, *x.shape)
+
+
+def central_difference(f, x, h=6e-6):
+    return np.array([0.5 * (f(x + h * e) - f(x - h * e)) for e in directions(x)]).reshape(x.shape) / h
+
+
+def complex_step(f, x, h=1e-40):
+    return np.array([np.imag(f(x + 1j * h * e)) for e in directions(x)]).reshape(x.shape) / h
+
+
+# --- wrong: big_imaginary_step
+# complex_step: Is there a float32 on the way
+def complex_step(f, x):
+    gradient = np.zeros(x.shape)
+    for i in np.ndindex(*x.shape):
+        z = x.astype(complex)
+        z[i] += 1e-3j
+        gradient[i] = f(z).imag / 1e-3
+    return gradient
+
+
+# --- wrong: fixed_columns
+# complex_step: gradient is wrong only where the index of C is 4
+def complex_step(f, x):
+    gradient = np.zeros(x.shape)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[0]):
+            z = x.astype(complex)
+            z[i, j] += 1e-30j
+            gradient[i, j] = f(z).imag / 1e-30
+    return gradient
+
+
+# --- wrong: forward_difference
+# central_difference: the difference is one-sided
+def central_difference(f, x, h=6e-6):
+    gradient = np.zeros(x.shape)
+    for i in np.ndindex(*x.shape):
+        moved = x.copy()
+        moved[i] += h
+        gradient[i] = (f(moved) - f(x)) / h
+    return gradient

@@ -1,0 +1,54 @@
+# --- right: einsum
+def layer_norm_backward(dy, cache):
+    x_hat, sigma, gamma = cache
+    C = dy.shape[-1]
+    g = np.einsum("btc,c->btc", dy, gamma)
+    dx = g - np.einsum("btc->bt", g)[..., None] / C - x_hat * np.einsum("btc,btc->bt", g, x_hat)[..., None] / C
+    return dx / sigma, np.einsum("btc,btc->c", dy, x_hat), np.einsum("btc->c", dy)
+
+
+def greedy(model, B, max_len):
+    ids = np.full((B, 1), BOS)
+    for _ in range(max_len):
+        done = (ids == EOS).any(axis=1)
+        if done.all():
+            break
+        token = np.where(done, PAD, np.argmax(model(ids)[:, -1], axis=1))
+        ids = np.hstack([ids, token[:, None]])
+    return ids[:, 1:]
+
+
+def masked_loss(logits, targets):
+    wanted = logits[targets != PAD]  # (N, V)
+    right = np.eye(logits.shape[-1])[targets[targets != PAD]]
+    return (np.log(np.exp(wanted).sum(axis=-1)) - np.einsum("nv,nv->n", wanted, right)).mean()
+
+
+# --- wrong: gamma_twice
+# layer_norm_backward: γ is applied twice
+def layer_norm_backward(dy, cache):
+    x_hat, sigma, gamma = cache
+    g = gamma * dy
+    dx = gamma * (g - g.mean(-1, keepdims=True) - x_hat * (g * x_hat).mean(-1, keepdims=True)) / sigma
+    return dx, (dy * x_hat).sum(axis=(0, 1)), dy.sum(axis=(0, 1))
+
+
+# --- wrong: mean_of_rows
+# masked_loss: each sequence counts the same, however long it is
+def masked_loss(logits, targets):
+    z = logits - logits.max(axis=-1, keepdims=True)
+    log_p = z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
+    losses = -np.take_along_axis(log_p, targets[..., None], axis=-1)[..., 0]
+    real = targets != PAD
+    return ((losses * real).sum(axis=1) / real.sum(axis=1)).mean()
+
+
+# --- wrong: talks_on
+# greedy: rows go on after their eos
+def greedy(model, B, max_len):
+    ids, done = np.full((B, 1), BOS), np.zeros(B, dtype=bool)
+    while ids.shape[1] <= max_len and not done.all():
+        token = model(ids)[:, -1].argmax(axis=-1)
+        done |= token == EOS
+        ids = np.concatenate([ids, token[:, None]], axis=1)
+    return ids[:, 1:]

@@ -1,0 +1,36 @@
+# --- right: eigenvectors
+def step_limit(J):
+    values, _ = np.linalg.eigh(J)
+    return np.array([0 if (row < 0).any() else 2 / row[-1] for row in values], J.dtype)
+
+
+def descend(theta, J, lr, steps):
+    values, axes = np.linalg.eigh(J)
+    along = np.einsum("bij,bi->bj", axes, theta)
+    return np.einsum("bij,bj->bi", axes, (1 - lr * values) ** steps * along)
+
+
+# --- wrong: spectral_norm
+# step_limit: the eigenvalue largest in size
+# descend: only the diagonal of J acts
+def step_limit(J):
+    return np.array([2 / np.linalg.norm(matrix, 2) for matrix in J])
+
+
+def descend(theta, J, lr, steps):
+    for _ in range(steps):
+        theta = theta * (1 - lr * np.einsum("bii->bi", J))
+    return theta.copy()
+
+
+# --- wrong: trace
+# step_limit: the sum of the eigenvalues
+# descend: exp(−lr λ)
+def step_limit(J):
+    return np.array([2 / np.trace(matrix) if np.linalg.eigvalsh(matrix)[0] > 0 else 0.0 for matrix in J])
+
+
+def descend(theta, J, lr, steps):
+    values, axes = np.linalg.eigh(J)
+    along = np.einsum("bij,bi->bj", axes, theta) * np.exp(-lr * steps * values)
+    return np.einsum("bij,bj->bi", axes, along)

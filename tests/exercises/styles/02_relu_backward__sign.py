@@ -1,2 +1,0 @@
-def relu_backward(dy, y):
-    return dy * np.sign(y)

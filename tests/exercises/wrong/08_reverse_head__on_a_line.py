@@ -1,7 +1,0 @@
-# reverse_head: the positions' keys do not all lie on one line
-def reverse_head(letters, n):
-    position = np.arange(n) - (n - 1) / 2
-    points = np.stack([position, np.ones(n)], axis=1)
-    W_k = np.vstack([np.zeros((letters, 2)), points])
-    W_q = np.vstack([np.zeros((letters, 2)), 100 * points[::-1]])
-    return W_q, W_k

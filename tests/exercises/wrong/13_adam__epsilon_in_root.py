@@ -1,5 +1,0 @@
-# adam_step: eps is inside the root
-def adam_step(theta, g, m, v, t, lr):
-    m = BETA1 * m + (1 - BETA1) * g
-    v = BETA2 * v + (1 - BETA2) * g**2
-    return theta - lr * m / (1 - BETA1**t) / np.sqrt(v / (1 - BETA2**t) + EPS), m, v

@@ -1,4 +1,0 @@
-# without_key: the weights that are left are not renormalised
-def without_key(s, v, j):
-    p = softmax(s)
-    return p @ v - np.outer(p[:, j], v[j])
