@@ -23,7 +23,7 @@ def layer_norm_backward(dy, x_hat, rstd, gamma):
 
     tokens = tuple(range(dy.ndim - 1))
     dx = rstd * gamma * (dy - mean(dy) - x_hat * mean(dy * x_hat))
-    # right: rstd * (dx_hat - mean(dx_hat) - x_hat * mean(dx_hat * x_hat)), where dx_hat = dy * gamma
+    # right: dx = rstd * (dx_hat - mean(dx_hat) - x_hat * mean(dx_hat * x_hat))  # where dx_hat = dy * gamma
     return dx, (dy * x_hat).sum(axis=tokens), dy.sum(axis=tokens)
 
 
@@ -53,7 +53,7 @@ def embedding_matrices(model, rng, dtype):
 
     def draw():
         return Parameter(normal(rng, shape, 1.0, dtype))
-        # right: Parameter(normal(rng, shape, C**-0.5, dtype))
+        # right: return Parameter(normal(rng, shape, C**-0.5, dtype))
 
     source = draw()
     target = source if model.config.tie_embeddings else draw()
@@ -63,18 +63,19 @@ def embedding_matrices(model, rng, dtype):
 def split_heads(x, num_heads):
     B, T, C = x.shape
     return x.reshape(B, num_heads, T, C // num_heads)
-    # right: x.reshape(B, T, num_heads, C // num_heads).transpose(0, 2, 1, 3)
+    # right: return x.reshape(B, T, num_heads, C // num_heads).transpose(0, 2, 1, 3)
 
 
 def merge_heads(*parts):
-    return np.concatenate([part.reshape(len(part), part.shape[2], -1) for part in parts], axis=-1)
-    # right: part.transpose(0, 2, 1, 3).reshape(len(part), part.shape[2], -1)
+    merged = [part.reshape(len(part), part.shape[2], -1) for part in parts]
+    # right: merged = [part.transpose(0, 2, 1, 3).reshape(len(part), part.shape[2], -1) for part in parts]
+    return np.concatenate(merged, axis=-1)
 
 
 def decode(model, target, memory, source, rng=None):
     y, cache_embedding = model.target_embedding.forward(target, rng)
     allowed = model.target_allowed(target)
-    # right: causal_mask(target.shape[1]) & model.target_allowed(target)
+    # right: allowed = causal_mask(target.shape[1]) & model.target_allowed(target)
     z, cache_decoder = model.decoder.forward(y, memory, allowed, model._source_allowed(source), rng)
     return z, DecodeCache(cache_embedding, cache_decoder)
 
@@ -82,7 +83,7 @@ def decode(model, target, memory, source, rng=None):
 def sinusoidal_positions(length, d_model, dtype=np.float32):
     pair = np.arange(0, d_model, 2)  # the 2i of the formula
     angles = np.outer(np.arange(length), 10000.0 ** (-2 * pair / d_model))
-    # right: np.outer(np.arange(length), 10000.0 ** (-pair / d_model))
+    # right: angles = np.outer(np.arange(length), 10000.0 ** (-pair / d_model))
     return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(length, d_model).astype(dtype)
 
 
@@ -91,7 +92,7 @@ def attention_backward(dy, cache):
     dp = dy @ v.swapaxes(-1, -2)
     ds = p * (dp - (p * dp).sum(axis=-1, keepdims=True))
     dk = (q.swapaxes(-1, -2) @ ds).reshape(k.shape)
-    # right: ds.swapaxes(-1, -2) @ q
+    # right: dk = ds.swapaxes(-1, -2) @ q
     return scale * (ds @ k), dk, p.swapaxes(-1, -2) @ dy, None
 
 
@@ -100,13 +101,13 @@ def residual_backward(layer, dy, cache):
     ds = layer.dropout.backward(dsum, cache.dropout)
     dx, dcontext = layer._sublayer_backward(ds, cache.sublayer)
     return (dx, *dcontext) if dcontext else dsum + dx
-    # right: (dsum + dx, *dcontext) if dcontext else dsum + dx
+    # right: return (dsum + dx, *dcontext) if dcontext else dsum + dx
 
 
 def make_batch(source, answer):
     target_out = append_eos(answer)
     target_in = target_out
-    # right: np.concatenate([bos, answer], axis=1)[:, : target_out.shape[1]]
+    # right: target_in = np.concatenate([bos, answer], axis=1)[:, : target_out.shape[1]]
     return Batch(append_eos(source), target_in, target_out)
 
 

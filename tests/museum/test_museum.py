@@ -12,6 +12,7 @@ import pytest
 
 from minitransformer.exercises.planting import PARTS
 from tests.museum.exhibits import EXHIBITS, PATIENTS
+from tests.museum.page import PAGE, make_page
 from tests.museum.search import catch, read_table
 
 TABLE = read_table()
@@ -44,6 +45,10 @@ def test_every_exhibit_has_a_name_a_lesson_and_a_change_of_its_own_and_says_wher
 def test_eight_of_the_ten_patients_of_lesson_15_are_exhibits():
     assert len(PATIENTS) == 10
     assert len(PATIENTS) + len(EXHIBITS) - len(BUGS) == 8
+
+
+def test_the_page_of_the_museum_shows_its_exhibits():
+    assert PAGE.read_text("utf-8") == make_page(), "run python -m tests.museum.page"
 
 
 def test_the_exhibits_can_be_shown_without_pytest():
