@@ -106,6 +106,7 @@ def test_the_papers_file_has_the_loss_and_all_gradients_of_the_library():
         assert close(np.concatenate([p.grad for p in ours], axis=-1), gradients[name]), name
 
 
+@pytest.mark.exhaustive
 def test_the_papers_file_agrees_with_the_complex_step_in_every_number():
     module, model, *batch = paper()
     run_paper(module, model, *batch)
@@ -169,6 +170,7 @@ def test_the_gpt_agrees_with_the_complex_step_along_random_directions():
         assert close((p.grad * direction).sum(), slope)
 
 
+@pytest.mark.exhaustive
 def test_the_papers_file_learns_answers_and_draws_where_it_looks(capsys, monkeypatch):
     module = load("transformer")
     draw = module.random_words

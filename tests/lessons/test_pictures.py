@@ -162,7 +162,8 @@ def test_grids_name_every_matrix_with_its_shape_and_can_be_read(module):
     assert found.count("10.00") == 1
 
 
-@pytest.mark.parametrize("between", [(), pytest.param("++++++", marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("between", [(), "++++++"])
 def test_many_grids_stand_in_several_lines_that_fit_the_width(module, between):
     values = {f"x{i} (T, C)": np.full((3, 8), -i) for i in range(7)}
     figure = module("pictures").grids(values, {"C": [f"feature {i}" for i in range(8)]}, between=between)

@@ -1,6 +1,6 @@
 """Every lesson runs, checks what it says, and draws its figure; in fast mode, which leaves exact claims as they are.
 
-By default the quickest one runs, and with `--exhaustive` all.
+By default the quickest one runs, with `--exhaustive` the six quickest, and with `--weekly` all.
 """
 
 import math
@@ -12,16 +12,15 @@ import pytest
 
 from tests.lessons.conftest import LESSONS
 
-QUICKEST = sorted(LESSONS, key=lambda lesson: lesson.fast_seconds)[:1]
+QUICKEST, *OTHERS = sorted(LESSONS, key=lambda lesson: lesson.fast_seconds)
+EVERY_LESSON = [
+    QUICKEST,
+    *(pytest.param(lesson, marks=pytest.mark.exhaustive) for lesson in OTHERS[:5]),
+    *(pytest.param(lesson, marks=pytest.mark.weekly) for lesson in OTHERS[5:]),
+]
 
 
-@pytest.mark.parametrize(
-    "lesson",
-    [
-        pytest.param(lesson, id=lesson.name, marks=() if lesson in QUICKEST else pytest.mark.exhaustive)
-        for lesson in LESSONS
-    ],
-)
+@pytest.mark.parametrize("lesson", EVERY_LESSON, ids=lambda lesson: lesson.name)
 def test_lesson_runs_as_its_pages_say(lesson, run_fast):
     """One test, so that the lesson runs once."""
     run, record = run_fast(lesson)
@@ -30,9 +29,9 @@ def test_lesson_runs_as_its_pages_say(lesson, run_fast):
     the_page_of_claims_has_the_verdicts(lesson, record)
 
 
-@pytest.mark.parametrize("lesson", QUICKEST, ids=lambda lesson: lesson.name)
-def test_fast_mode_can_be_asked_for_on_the_command_line(lesson, tmp_path):
-    command = [sys.executable, str(lesson.path), "--fast"]
+@pytest.mark.exhaustive
+def test_fast_mode_can_be_asked_for_on_the_command_line(tmp_path):
+    command = [sys.executable, str(QUICKEST.path), "--fast"]
     finished = subprocess.run(command, timeout=600, cwd=tmp_path, capture_output=True, encoding="utf-8")
     assert finished.returncode == 0, finished.stderr
     assert "checks passed in fast mode" in finished.stdout

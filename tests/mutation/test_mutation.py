@@ -154,7 +154,7 @@ def test_measuring_finds_which_lines_a_check_runs(measured):
 
 
 @needs_linux
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.exhaustive), 2])
 def test_mutants_of_the_softmax_are_killed_and_the_last_killer_is_tried_first(measured, workers):
     mutants = [the_mutant(f"ds *= p -> {new}") for new in ("ds /= p", "ds = p", "deleted")]
     judge = Judge(measured, workers=workers)
@@ -177,6 +177,7 @@ def forever():
         pass
 
 
+@pytest.mark.exhaustive
 @needs_linux
 def test_a_check_without_end_is_a_time_out_and_no_kill(monkeypatch):
     mutant = the_mutant("ds *= p -> ds /= p")
@@ -187,6 +188,7 @@ def test_a_check_without_end_is_a_time_out_and_no_kill(monkeypatch):
     assert time.monotonic() - started < 60
 
 
+@pytest.mark.exhaustive
 @needs_linux
 def test_a_mutant_that_no_check_notices_or_runs_has_survived(monkeypatch):
     mutant = the_mutant("ds *= p -> ds /= p")
@@ -195,6 +197,7 @@ def test_a_mutant_that_no_check_notices_or_runs_has_survived(monkeypatch):
     assert verdict == Verdict(SURVIVED, "", 2, 2)
 
 
+@pytest.mark.exhaustive
 @needs_linux
 def test_a_check_that_alarms_without_a_change_kills_nobody(monkeypatch):
     def planted():
@@ -205,6 +208,7 @@ def test_a_check_that_alarms_without_a_change_kills_nobody(monkeypatch):
     assert verdict.outcome == SURVIVED
 
 
+@pytest.mark.exhaustive
 @needs_linux
 def test_a_crash_of_the_whole_process_is_a_kill(monkeypatch):
     def crash():
@@ -260,6 +264,7 @@ def module_of(function):
             return importlib.import_module(name).__name__
 
 
+@pytest.mark.exhaustive
 def test_every_equivalent_is_still_a_mutant_and_has_a_reason():
     equivalents = report.read_equivalents()
     modules = {module_of(key.function) for key in equivalents}
