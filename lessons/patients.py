@@ -1,4 +1,4 @@
-"""The patients of lesson 15: wrong functions, each in place of one of the library's. This file gives them away.
+"""The patients of lesson 15, wrong functions that take the place of the library's. This file gives them away.
 
 They are written out as they were published, in plain NumPy. A comment says what would be right. The museum in the tests
 exhibits those that were published.

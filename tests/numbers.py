@@ -20,6 +20,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 DOCS, RECORDS = ROOT / "docs", ROOT / "docs" / "records"
 WRITTEN_ELSEWHERE = {
+    "museum.md",
     "error-messages.md",
     "floating-point.md",
     "contents.md",
