@@ -10,40 +10,40 @@ ROOT = Path(__file__).parents[1]
 TABLE = Path(__file__).with_name("rooms.txt")
 PARTS = ("minitransformer", "lessons", "tests")
 SOURCES = {".py", ".js", ".css", ".html", ".cu", ".cuh", ".h"}
-SLACK = 10  # lines that a room may have fewer than its number
+SLACK = 10  # lines that a folder may have fewer than its number
 
 
 def lines_of_rooms():
-    """{room: its lines}: a folder of a part with all that is below it, or the files at the top of a part."""
+    """{folder: its lines}: a folder of a part with all that is below it, or the files at the top of a part."""
     lines = {}
     for part in PARTS:
         for path in (ROOT / part).rglob("*"):
             if path.suffix in SOURCES:
                 below = path.relative_to(ROOT / part).parts
-                room = part if len(below) == 1 else f"{part}/{below[0]}"
-                lines[room] = lines.get(room, 0) + len(path.read_text("utf-8").splitlines())
+                folder = part if len(below) == 1 else f"{part}/{below[0]}"
+                lines[folder] = lines.get(folder, 0) + len(path.read_text("utf-8").splitlines())
     return lines
 
 
 def table():
-    """{room: the lines that it may have}"""
+    """{folder: the lines that it may have}"""
     rows = (row.split() for row in TABLE.read_text("utf-8").splitlines())
-    return {room: int(number) for number, room in rows}
+    return {folder: int(number) for number, folder in rows}
 
 
 def changed(lines, allowed):
     """What does not agree, as sentences."""
-    for room in sorted(lines.keys() | allowed.keys()):
-        now, then = lines.get(room, 0), allowed.get(room, 0)
+    for folder in sorted(lines.keys() | allowed.keys()):
+        now, then = lines.get(folder, 0), allowed.get(folder, 0)
         if now > then:
-            yield f"{room} has {now} lines, {now - then} more than rooms.txt allows: what can go, or who gains by them?"
+            yield f"{folder} has {now} lines, {now - then} more than rooms.txt allows: what can go, or who gains by them?"
         elif now < then - SLACK or not now:
-            yield f"{room} has only {now} lines left: let rooms.txt say so"
+            yield f"{folder} has only {now} lines left: let rooms.txt say so"
 
 
 def write_table(lines):
     """Write the rooms in the order of their names."""
-    TABLE.write_text("".join(f"{number:6} {room}\n" for room, number in sorted(lines.items())), "utf-8")
+    TABLE.write_text("".join(f"{number:6} {folder}\n" for folder, number in sorted(lines.items())), "utf-8")
 
 
 def test_each_room_has_the_lines_that_the_table_says():
