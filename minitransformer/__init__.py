@@ -28,6 +28,7 @@ that follow the protocol of `Layer`:
         loss, loss_cache = loss_fn.forward(y, batch.targets)
         model.backward(loss_fn.backward(1.0, loss_cache), cache)
         norm = clip_grad_norm(optimizer.parameters, max_norm)
+        check_finite(loss, norm, model)
         optimizer.step()
         return loss, norm
 

@@ -5,7 +5,8 @@ from minitransformer.training.averaging import AverageOfLast, ExponentialAverage
 from minitransformer.training.checkpoint import load_checkpoint, save_checkpoint
 from minitransformer.training.checkpointer import Checkpointer, Stopped, read_run
 from minitransformer.training.clipping import clip_grad_norm
-from minitransformer.training.diagnostics import Diagnostics, NotFiniteError
+from minitransformer.training.diagnostics import Diagnostics
+from minitransformer.training.finite import NotFiniteError, check_finite
 from minitransformer.training.gradients import Measured, PlainGradients, gradients_of
 from minitransformer.training.loop import train
 from minitransformer.training.muon import Muon
@@ -35,6 +36,7 @@ __all__ = [
     "Stopped",
     "Strategy",
     "TrainingSettings",
+    "check_finite",
     "clip_grad_norm",
     "cosine",
     "gradients_of",

@@ -23,15 +23,15 @@ def squares_of_blocks(grads: Sequence[xp.ndarray], team: ThreadTeam = SINGLE_THR
 
 
 def clip_factor(norm: xp.ndarray, max_norm: float) -> xp.ndarray:
-    """The factor, at most 1, that reduces gradients of norm `norm` to norm `max_norm` -> a 0-d array."""
-    return xp.minimum(max_norm / (norm + 1e-6), 1.0)
+    """The factor, at most 1, that reduces gradients of norm `norm` to norm `max_norm` -> a 0-d array; for nan, 1."""
+    return xp.fmin(max_norm / (norm + 1e-6), 1.0)
 
 
 def clip_grad_norm(parameters: Iterable[Parameter], max_norm: float) -> xp.ndarray:
     """Scale all gradients by one factor, so that their norm taken together is at most `max_norm` -> the norm before.
 
-    The direction stays the same; an infinite `max_norm` changes nothing. The norm is a 0-d array, so nothing waits for
-    a GPU.
+    The direction stays the same; an infinite `max_norm` changes nothing, and neither does a norm that is nan, so that
+    `check_finite` can say which gradients are. The norm is a 0-d array, so nothing waits for a GPU.
     """
     parameters = list(parameters)
     norm = grad_norm(parameters)

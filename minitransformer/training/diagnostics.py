@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -20,6 +20,7 @@ from minitransformer.training.anomaly_hooks import (
     AnomalyHooks,
 )
 from minitransformer.training.clipping import grad_norm
+from minitransformer.training.finite import NotFiniteError, headline, is_finite
 from minitransformer.training.gradients import Gradients, Measured
 from minitransformer.training.optimizers import Adam
 from minitransformer.training.parallel.threads import DataParallel
@@ -27,41 +28,6 @@ from minitransformer.training.parallel.threads import DataParallel
 LARGE = 100.0  # weights begin at order 1, and stay there while training goes well
 ORDINARY = 1e4  # no activation or gradient below this is near overflowing
 LOOK_BACK = 100  # steps whose loss and norm are kept on a GPU until they are checked
-
-
-class NotFiniteError(ArithmeticError):
-    """The loss, the gradient or a weight is nan or infinite, so training stops.
-
-    `step` is the step, `layer` the name of the first layer concerned ("" if there is none), and `anomaly` all details
-    (see anomaly_hooks.py), or None. The message contains all of this and the likely causes. A recipe adds `advice` on
-    how to continue.
-    """
-
-    advice: Iterable[str] = ()  # lines
-
-    def __init__(self, step: int, headline: str, anomaly: Anomaly | None = None, causes: Iterable[str] = ()) -> None:
-        super().__init__()
-        self.step = step
-        self.explain("\n".join([f"step {step:,}: {headline}", *_lines(anomaly), *_bullets(causes)]), anomaly)
-
-    def explain(self, message: str, anomaly: Anomaly | None) -> None:
-        """Set the message and what was found."""
-        self.args, self.anomaly, self.layer = (message,), anomaly, anomaly.layer if anomaly else ""
-
-
-def _lines(anomaly):
-    if anomaly is None:
-        return
-    yield f"  first not finite     {anomaly.what}: {anomaly.bad}"
-    if anomaly.operation:
-        yield f"  operation            {anomaly.operation}"
-    for group, (size, what) in anomaly.largest.items():
-        yield f"  {'largest ' + group:<20} {size:.2g}, {what}"
-
-
-def _bullets(causes):
-    for i, cause in enumerate(causes):
-        yield f"  {'' if i else 'likely causes':<20} {cause}"
 
 
 class Diagnostics:
@@ -115,8 +81,8 @@ class Diagnostics:
         """Raise NotFiniteError unless the step's loss and norm are finite; on a GPU, `check_pending` does."""
         if backend_name() != "numpy":
             self.pending = [*self.pending[1 - LOOK_BACK :], (self.step, loss, norm)]
-        elif not (math.isfinite(loss) and math.isfinite(norm)):
-            self._refuse(_headline(loss, norm), self._find())
+        elif not is_finite(loss, norm):
+            self._refuse(headline(loss, norm), self._find())
 
     def check_pending(self) -> None:
         """Check the steps since the last call, on a GPU. Raises NotFiniteError for the first that is not finite."""
@@ -126,8 +92,8 @@ class Diagnostics:
         self.pending = []
         numbers = to_host(xp.stack([*losses, *norms])).reshape(2, -1)
         for step, loss, norm in zip(steps, *numbers, strict=True):
-            if not (math.isfinite(loss) and math.isfinite(norm)):
-                late = f"{_headline(loss, norm)}; it was noticed after step {steps[-1]:,}, when the weights were lost"
+            if not is_finite(loss, norm):
+                late = f"{headline(loss, norm)}; it was noticed after step {steps[-1]:,}, when the weights were lost"
                 raise NotFiniteError(step, late, None, [LATE])
 
     def check_weights(self) -> None:
@@ -199,9 +165,7 @@ def likely_causes(anomaly: Anomaly, step: int, lr: float, model: Any, loss_fn: A
         causes.append(
             f"an overflow: the largest {dtype} is {limit:.1e}, so squares overflow above {_root_of_largest(dtype):.1e}"
         )
-    if "Norm" in anomaly.kind and getattr(getattr(model, "config", None), "norm_eps", None) == 0.0:
-        causes.append("norm_eps = 0: a token whose features are all equal has variance 0")
-    elif operation and error == "divide by zero" and "log" in operation.text:
+    if operation and error == "divide by zero" and "log" in operation.text:
         smoothing = getattr(loss_fn, "label_smoothing", 0.0)
         smooth = ", and label smoothing needs that of every token" if smoothing else ""
         causes.append(f"a logarithm of 0{smooth}: compute log p as z - log(sum(exp(z)))")
@@ -215,12 +179,6 @@ def likely_causes(anomaly: Anomaly, step: int, lr: float, model: Any, loss_fn: A
 
 def _root_of_largest(dtype):
     return math.sqrt(float(np.finfo(dtype).max))
-
-
-def _headline(loss, norm):
-    if math.isfinite(loss):
-        return f"the norm of the gradient is {float(norm)}"
-    return f"the loss is {float(loss)}"
 
 
 @contextlib.contextmanager

@@ -6,11 +6,13 @@ import math
 def noam(step: int, d_model: int, warmup: int = 4000, factor: float = 1.0) -> float:
     """factor d_model^-0.5 min(step^-0.5, step warmup^-1.5): a straight rise for `warmup` steps, then 1/sqrt(step).
 
-    `step` counts from 1 (at 0 the formula has no value: ValueError). The peak, at step = warmup, is
+    `step` and `warmup` count from 1 (at 0 the formula has no value: ValueError). The peak, at step = warmup, is
     factor / sqrt(d_model warmup): 6.99e-4 for the base model. `factor` is not in the paper; its authors' code has it.
     """
     if step < 1:
         raise ValueError(f"step counts from 1, got {step}")
+    if warmup < 1:
+        raise ValueError(f"warmup must be at least 1, got {warmup}")
     return factor * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
 
 

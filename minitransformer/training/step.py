@@ -9,6 +9,7 @@ import numpy as np
 from minitransformer.backend import xp
 from minitransformer.training.anomaly_hooks import SILENT
 from minitransformer.training.clipping import clip_factor, clip_grad_norm
+from minitransformer.training.finite import check_finite
 from minitransformer.training.gradients import Gradients, Measured
 
 
@@ -23,13 +24,15 @@ def training_step(
     """Forward, loss, backward, clip, and one step of the optimizer -> the loss, and the norm before clipping.
 
     It works with every model and every loss that follow the protocol of `core.Layer`, and with every batch that has
-    `inputs` for the model and `targets` for the loss. `rng` draws the dropout masks; None means no dropout.
+    `inputs` for the model and `targets` for the loss. `rng` draws the dropout masks; None means no dropout. Raises
+    NotFiniteError for a loss or gradient that is nan or infinite, before a weight moves.
     """
     optimizer.zero_grad()
     y, cache = model.forward(*batch.inputs, rng=rng)
     loss, loss_cache = loss_fn.forward(y, batch.targets)
     model.backward(loss_fn.backward(1.0, loss_cache), cache)
     norm = clip_grad_norm(optimizer.parameters, max_norm)
+    check_finite(loss, norm, model)
     optimizer.step()
     return loss, norm
 
@@ -41,17 +44,16 @@ def step_with(
     batch: Any,
     max_norm: float = 1.0,
     measure: bool = False,
-    check: Callable[[Any, Any], None] | None = None,
+    check: Callable[[Any, Any], None] = check_finite,
 ) -> tuple[Measured, xp.ndarray]:
     """The same step with another way to add the gradient of the batch -> what it measured, and the norm.
 
     The gradient is scaled inside Adam, which saves a pass over it, instead of before. check(loss, norm) is called
-    before the weights move, and may raise.
+    before the weights move, and may raise; on a GPU the default waits.
     """
     optimizer.zero_grad()
     measured = gradients(batch, measure=measure)
     norm = optimizer.grad_norm()
-    if check:
-        check(measured.loss, norm)
+    check(measured.loss, norm)
     optimizer.step(scale=clip_factor(norm, max_norm))
     return measured, norm

@@ -26,7 +26,7 @@ def test_a_function_of_numpy_on_a_device_array_is_refused():
 
 
 def test_a_decision_of_the_host_is_counted_as_a_wait():
-    mistake = "xp.minimum(max_norm / (norm + 1e-6), 1.0)", "min(max_norm / (norm + 1e-6), 1.0)"
+    mistake = "xp.fmin(max_norm / (norm + 1e-6), 1.0)", "min(max_norm / (norm + 1e-6), 1.0)"
     meters = two_steps(strict, clip_factor, *mistake)
     assert all(meter.waits and all(wait.startswith("bool()") for wait in meter.waits) for meter in meters)
 

@@ -32,7 +32,7 @@ class SmallTraining:
     def step(self, batch, lr, measure=False):
         """One step -> the loss, and the accuracy if measured or None, both still on the device."""
         self.optimizer.lr = lr
-        return step_with(self.workers, self.optimizer, batch, self.max_norm, measure)[0]
+        return step_with(self.workers, self.optimizer, batch, self.max_norm, measure, check=lambda loss, norm: None)[0]
 
 
 def batches(count, size=7):

@@ -179,14 +179,6 @@ def test_mask_that_lets_a_query_attend_to_nothing_is_among_the_causes(monkeypatc
     assert "learning rate" not in str(error)
 
 
-def test_normalisation_without_eps_is_among_the_causes():
-    trainer = make_trainer(norm_eps=0.0, positions="none", norm="pre", tie_embeddings=False)
-    trainer.model.source_embedding.tokens.E.data[...] = 0.0  # so that the variance of each token is 0
-    error = refused_step(trainer)
-    assert error.layer == "encoder.layers.0.self_attention.norm"
-    assert "norm_eps = 0" in lines_of(error)["likely causes"]
-
-
 def test_huge_learning_rate_ends_a_real_run_with_its_causes():
     model = make_model()
     with pytest.raises(NotFiniteError, match=r"\n  likely causes +the learning rate, .*: too large, or the warm-up"):

@@ -6,7 +6,7 @@ from typing import Any
 
 from minitransformer.system.launcher import wait_for_root
 from minitransformer.training.checkpointer import Stopped
-from minitransformer.training.diagnostics import NotFiniteError
+from minitransformer.training.finite import NotFiniteError
 from minitransformer.training.parallel.communicator import Communicator, ProcessError
 
 

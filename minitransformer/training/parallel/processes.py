@@ -22,7 +22,7 @@ from minitransformer.backend import to_host
 from minitransformer.core import Parameter
 from minitransformer.data.task import TrainingBatch
 from minitransformer.training.anomaly_hooks import AnomalyFound
-from minitransformer.training.diagnostics import NotFiniteError
+from minitransformer.training.finite import NotFiniteError
 from minitransformer.training.gradients import Gradients, Measured, count_terms, shares_of
 from minitransformer.training.parallel.communicator import Communicator, ProcessError
 from minitransformer.training.parallel.threads import split_batch
