@@ -186,9 +186,10 @@ class GPTState(TextState):
         return self._extend_last(ids, count) if self.rereading is None else self.rereading.extend_last(ids, count)
 
     def cut_back(self, count: int) -> None:
-        """Forget the last `count` tokens. Raises ValueError for a kind of attention that cannot."""
-        for kept in self.kv_caches if self.rereading is None else [self.rereading]:
-            kept.cut_back(count)
+        """Forget the last `count` tokens. ValueError, before any change, for attention that cannot."""
+        for forgotten in (0, count):  # those that cannot refuse 0 too, before another has changed
+            for kept in self.kv_caches if self.rereading is None else [self.rereading]:
+                kept.cut_back(forgotten)
 
     def _extend(self, ids):
         return self._extend_last(ids, 1)[:, 0]

@@ -60,20 +60,27 @@ class RereadingState:
     def extend_last(self, ids: np.ndarray, count: int) -> xp.ndarray:
         """Read ids (B, n) on the host -> logits (B, count, V) after each of the last `count` tokens; 0 for padding."""
         check_rows(ids, len(self.read))
-        self.read = np.concatenate([self.read, ids], axis=1)
+        read = np.concatenate([self.read, ids], axis=1)
+        logits = self._logits(read, count)
+        self.read = read  # only now: the model may have refused it
+        return logits
+
+    def _logits(self, read, count):
         if self.source is not None:
-            return self.model(self.source, self.read)[:, -count:]
+            return self.model(self.source, read)[:, -count:]
         logits: Any = None
-        starts = np.minimum(self.padding, self.read.shape[1] - 1)  # of a text that has not begun, padding is read
+        starts = np.minimum(self.padding, read.shape[1] - 1)  # of a text that has not begun, padding is read
         for start in np.unique(starts):  # texts of one length at a time
             rows = np.flatnonzero(starts == start)
-            found = self.model(self.read[rows, start:])[:, -count:]
-            logits = xp.zeros((len(self.read), count, found.shape[-1]), found.dtype) if logits is None else logits
+            found = self.model(read[rows, start:])[:, -count:]
+            logits = xp.zeros((len(read), count, found.shape[-1]), found.dtype) if logits is None else logits
             logits[to_device(rows), count - found.shape[1] :] = found
         return logits
 
     def cut_back(self, count: int) -> None:
-        """Forget the last `count` tokens of each sequence."""
+        """Forget the last `count` tokens of each sequence. Raises ValueError for more than all."""
+        if not 0 <= count <= self.read.shape[1]:
+            raise ValueError(f"of {self.read.shape[1]} tokens the last {count} cannot be forgotten")
         self.read = self.read[:, : self.read.shape[1] - count]
 
     def select(self, rows: Sequence[int] | np.ndarray) -> None:

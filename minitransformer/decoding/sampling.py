@@ -8,8 +8,15 @@ TEMPERATURE, TOP_P = 0.8, 0.9  # for text that is read: what is less likely is m
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
-    """log p, where p = softmax(logits): logits (..., V) on the host -> (..., V)."""
-    shifted = logits - logits.max(axis=-1, keepdims=True)
+    """log p, where p = softmax(logits): logits (..., V) on the host -> (..., V).
+
+    Raises ArithmeticError for a row whose largest logit is nan or infinite: it has no probabilities.
+    """
+    largest = logits.max(axis=-1, keepdims=True)
+    if not np.isfinite(largest).all():
+        bad = largest[~np.isfinite(largest)]
+        raise ArithmeticError(f"{bad.size} of {largest.size} rows of logits are not finite: their maximum is {bad[0]}")
+    shifted = logits - largest
     shifted -= np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
     return shifted
 
@@ -68,7 +75,8 @@ class Sampling:
     def probabilities(self, log_p: np.ndarray) -> np.ndarray:
         """log p (B, V) -> the probabilities that a token is drawn with (B, V); rows sum to 1."""
         p = log_p - log_p.max(axis=-1, keepdims=True).astype(np.float64)  # a small temperature needs float64
-        p /= self.temperature
+        with np.errstate(over="ignore"):  # -inf, so that the most likely token is chosen
+            p /= self.temperature
         np.exp(p, out=p)
         if self.top_k is not None or self.top_p is not None:
             p *= self._kept(p)

@@ -50,7 +50,9 @@ class KVCache:
         return self.k[:, :, :end], self.v[:, :, :end]
 
     def cut_back(self, count: int) -> None:
-        """Forget the last `count` positions: the next ones are written over them."""
+        """Forget the last `count` positions: the next ones are written over them. ValueError for more than all."""
+        if not 0 <= count <= self.length:
+            raise ValueError(f"of {self.length} tokens the last {count} cannot be forgotten")
         self.length -= count
 
     def select(self, rows: xp.ndarray) -> None:
