@@ -28,5 +28,5 @@ class ModelConfig:
 
     def _check_norm(self):
         check_choice("norm", self.norm, NORMS)
-        if not 0.0 <= check_number("norm_eps", self.norm_eps) < math.inf:
-            raise ValueError(f"norm_eps must be at least 0 and finite, got {self.norm_eps}")
+        if not 0.0 < check_number("norm_eps", self.norm_eps) < math.inf:  # at 0, equal features give 0 / 0
+            raise ValueError(f"norm_eps must be greater than 0 and finite, got {self.norm_eps}")

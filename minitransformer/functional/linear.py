@@ -35,7 +35,7 @@ def linear(x: xp.ndarray, W: xp.ndarray, b: xp.ndarray | None = None) -> tuple[x
     y = rows @ W  # (N, O)
     if b is not None:
         y += b
-    return y.reshape(*x.shape[:-1], -1), LinearCache(x, W)
+    return y.reshape(*x.shape[:-1], W.shape[1]), LinearCache(x, W)
 
 
 def linear_backward(

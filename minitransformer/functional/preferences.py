@@ -109,7 +109,8 @@ def group_advantages(rewards: xp.ndarray, group_size: int, eps: float = 1e-4) ->
     """How much better each answer is than the others to the same prompt: (reward - mean) / (deviation + eps).
 
     rewards (N,), each `group_size` neighbours for one prompt -> advantages (N,) (Shao et al. 2024, section 4.1.2). The
-    deviation is the unbiased one. Raises ValueError for groups of one, or rewards that are not whole groups.
+    deviation is the unbiased one. Raises ValueError for groups of one, for rewards that are not whole groups, and for a
+    reward that is nan or infinite, which would be in the mean of its whole group.
 
     Equal rewards are advantages of exactly 0: such a group teaches nothing. Look at the share of these groups when
     training stands still: the task may be too hard for the model, or too easy.
@@ -117,6 +118,8 @@ def group_advantages(rewards: xp.ndarray, group_size: int, eps: float = 1e-4) ->
     check_numbers("rewards", rewards)
     if len(rewards) % check_integer("group_size", group_size, least=2):
         raise ValueError(f"{len(rewards)} rewards cannot be divided into groups of {group_size}")
+    if not xp.isfinite(rewards).all():
+        raise ValueError(f"rewards must be finite, got {rewards[~xp.isfinite(rewards)][0]}")
     groups = rewards.reshape(-1, group_size)
     groups = groups - groups[:, :1]  # equal rewards become 0, and so does their mean: that of 0.1, 0.1, 0.1 is not 0.1
     groups = groups - groups.mean(axis=1, keepdims=True)

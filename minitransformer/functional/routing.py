@@ -26,6 +26,8 @@ def expert_weights(p: xp.ndarray, chosen: xp.ndarray, renormalize: bool = True) 
     Remember   w, chosen and t
     Check      renormalized rows of w sum to 1, and sum_j p_j dp_j = 0; with one chosen expert dp is exactly 0
 
+    Where all chosen p_j have underflowed to 0, w is 0, as after a mask that forbids everything.
+
     Renormalized softmax probabilities are the softmax of the chosen logits (Mixtral); Switch Transformers leave them
     as they are. If one expert is chosen and renormalized, its weight is 1 whatever the router says, so the router
     gets no gradient at all and stays as it was drawn.
@@ -34,6 +36,7 @@ def expert_weights(p: xp.ndarray, chosen: xp.ndarray, renormalize: bool = True) 
     w, t = xp.where(chosen, p, 0), None
     if renormalize:
         t = row_sum(w)
+        t = xp.where(t == 0, 1, t)
         w /= t
     return w, (w, chosen, t)
 
@@ -45,7 +48,7 @@ def expert_weights_backward(dw: xp.ndarray, cache: tuple) -> xp.ndarray:
 
 
 def expert_loads(chosen: xp.ndarray) -> xp.ndarray:
-    """f (E,): the share of the N k assignments in chosen (N, E) that each expert got. They sum to 1."""
+    """f (E,): the share of the N k assignments in chosen (N, E), N at least 1, that each expert got. They sum to 1."""
     return chosen.mean(axis=0) / chosen[0].sum()
 
 

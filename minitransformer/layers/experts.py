@@ -70,11 +70,11 @@ class MixtureOfExperts(Layer):
 
     def forward(self, x: xp.ndarray, rng: np.random.Generator | None = None) -> tuple[xp.ndarray, ExpertsCache]:
         """x (..., C) -> y (..., C)."""
-        logits, cache_router = self.router.forward(x.reshape(-1, x.shape[-1]))
+        flat, used = x.reshape(-1, x.shape[-1]), []
+        logits, cache_router = self.router.forward(flat)
         p, cache_p = softmax(logits) if self.bias is None else sigmoid(logits)
         chosen = routing.top_k(logits if self.bias is None else p + self.bias.data, self.experts_per_token)
         w, cache_w = routing.expert_weights(p, chosen, self.renormalize)
-        flat, used = cache_router.x, []
         y = xp.zeros_like(flat)
         for e, expert in enumerate(self.experts):
             rows = xp.flatnonzero(chosen[:, e])
@@ -89,6 +89,8 @@ class MixtureOfExperts(Layer):
         check_shape("dy", dy, cache.shape)
         flat, w = dy.reshape(-1, dy.shape[-1]), cache.weights[0]
         dw, dx = xp.zeros_like(w), xp.zeros_like(flat)
+        if not len(flat):  # a mean over no tokens has no gradient
+            return dx.reshape(cache.shape)
         for e, rows, output, cache_expert in cache.used:
             column = slice(e, e + 1)
             dw[rows, column] = row_dot(output, flat[rows])

@@ -34,13 +34,13 @@ class LoRALinear(Linear):
     Remember   x, h, and the matrices; s stands where the arrays are narrow
     Check      while B is 0, dA is exactly 0 and dB is not; two adapters with A, B and A M, M^-1 B are one function
 
-    Raises ValueError for a rank below 1 or above I or O.
+    Raises ValueError for a rank below 1 or above I or O, and for an alpha / r that is not finite in W's dtype.
     """
 
     def __init__(
         self, base: Linear, rank: int, alpha: float | None = None, *, rng: np.random.Generator | None = None
     ) -> None:
-        check_place("the Linear", base, rank)
+        check_place("the Linear", base, rank, alpha)
         fan_in, fan_out = base.W.data.shape
         self.W, self.b = base.W, base.b
         self.freeze()
@@ -102,7 +102,8 @@ def add_lora(
 
     The whole name of a Linear means that one alone. More can be trained afterwards with
     `model.freeze("decoder.norm", frozen=False)`. Raises ValueError for a name that fits no Linear, for a rank that does
-    not fit one, and for a Linear that has an adapter already. In these cases the model has not changed.
+    not fit one, for an alpha that is not finite, and for a Linear that has an adapter already. In these cases the model
+    has not changed.
     """
     rng = np.random.default_rng(0) if rng is None else rng
     linears = list(linear_places(model))
@@ -115,7 +116,7 @@ def add_lora(
         chosen |= fitting
     places = [place for place in linears if place[0] in chosen]
     for name, _, _, layer in places:
-        check_place(name, layer, rank)
+        check_place(name, layer, rank, alpha)
     model.freeze()
     made: dict[int, LoRALinear] = {}
     found = {}
@@ -150,13 +151,17 @@ def remove_lora(model: Layer, merge: bool = True) -> None:
             put(owner, key, plain)
 
 
-def check_place(name: str, layer: Linear, rank: int) -> None:
-    """ValueError unless an adapter of this rank can be put around this Linear."""
+def check_place(name: str, layer: Linear, rank: int, alpha: float | None = None) -> None:
+    """ValueError unless an adapter of this rank can be put around this Linear, and alpha / rank is finite there."""
     shape = layer.W.data.shape
     if isinstance(layer, LoRALinear):
         raise ValueError(f"{name} has an adapter already: remove_lora removes it")
     if not 1 <= rank <= min(shape):
         raise ValueError(f"rank must be from 1 to {min(shape)} for a matrix {shape}, got {rank}")
+    if alpha is not None and not abs(alpha) / rank <= xp.finfo(layer.W.data.dtype).max:
+        raise ValueError(
+            f"alpha must be a number for which alpha / rank is finite in {layer.W.data.dtype}, got {alpha}"
+        )
 
 
 def linear_places(layer: Layer, path: str = "") -> Iterator[tuple[str, Any, str | int, Linear]]:

@@ -31,8 +31,9 @@ class ClassifyRecipe(TextRecipe[Any, BERT]):
 
     def fitting(self, given: dict[str, Any]) -> tuple[TextOptions, list[str]]:
         """Steps that fit the number of sentences."""
-        count = len(load_labelled(given.get("text"))[0])
         batch = given.get("batch_size", self.defaults.batch_size)
+        dataclasses.replace(self.defaults, batch_size=batch)  # which refuses 0
+        count = len(load_labelled(given.get("text"))[0])
         steps = max(LEAST, min(MOST, READS * count // batch))
         reason = f"--steps {steps}: {count:,} sentences are read about {steps * batch / count:.2g} times"
         return dataclasses.replace(self.defaults, steps=steps), [] if {"steps", "minutes"} & given.keys() else [reason]

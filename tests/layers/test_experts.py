@@ -10,6 +10,7 @@ import pytest
 from minitransformer.data.text import TextBatch
 from minitransformer.decoding import decoding_state
 from minitransformer.decoding.folded import fold
+from minitransformer.functional.routing import expert_weights, expert_weights_backward
 from minitransformer.gradcheck.check import check_gradients
 from minitransformer.gradcheck.report import COMPLEX_STEP
 from minitransformer.inspection import (
@@ -20,8 +21,10 @@ from minitransformer.inspection import (
     training_flops,
 )
 from minitransformer.inspection.activation_memory import _distinct_arrays
+from minitransformer.inspection.interventions import Altered, Change
 from minitransformer.layers import FeedForward, MixtureOfExperts
 from minitransformer.layers.experts import weighted_backward
+from minitransformer.layers.lora import LoRALinear
 from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
 from minitransformer.training import CrossEntropyLoss, DataParallel
 from minitransformer.training.checkpoint import load_checkpoint, save_checkpoint
@@ -201,3 +204,27 @@ def test_memory_parameters_and_operations_are_those_of_the_experts_that_a_token_
     assert flops == 2 * of_one + 6 * 2 * 30.0 * 8 * 7  # two experts, and the router of two layers
     router = 2 * 8 * (7 - 2) + (7 - 2) * 2 * (2 * 8 * 7 + 7 + 8)
     assert flops_by_parameters(config, 10.0, 20.0) == 6.0 * (count_parameters(config) - 2 * router) * 15.0
+
+
+def test_a_router_may_be_another_layer_with_a_cache_of_its_own():
+    layer, x = mixture(), device(example())
+    before = layer(x)
+    layer.router = LoRALinear(layer.router, 2)  # which adds nothing while B is 0
+    assert same(layer(x), before)
+    layer.router = Altered(layer.router, Change("router", scale=1.0), np.float64)  # nor does this change anything
+    assert same(layer(x), before)
+
+
+@pytest.mark.parametrize("scores", ["softmax", "sigmoid"])
+def test_no_tokens_at_all_are_an_empty_output_and_no_gradient(scores):
+    layer = mixture(scores=scores, balance_weight=0.1, z_weight=0.1)
+    y, cache = layer.forward(device(np.empty((0, C))))
+    assert layer.backward(y, cache).shape == y.shape == (0, C)
+    assert not any(host(parameter.grad).any() for parameter in layer.parameters())
+
+
+def test_scores_that_all_underflow_weigh_nothing_instead_of_nan():
+    p, chosen = device(np.array([[0.0, 0.0, 0.0], [0.2, 0.1, 0.0]])), device(np.array([[True, True, False]] * 2))
+    w, cache = expert_weights(p, chosen)
+    assert np.allclose(host(w), [[0, 0, 0], [2 / 3, 1 / 3, 0]], rtol=1e-15, atol=0)
+    assert np.isfinite(host(expert_weights_backward(device(np.ones((2, 3))), cache))).all()

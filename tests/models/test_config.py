@@ -129,9 +129,9 @@ IMPOSSIBLE = [
     ({"activation": "sine"}, ValueError, "^activation must be one of .*, got 'sine'$"),
     ({"positions": "spiral"}, ValueError, "^positions must be one of .*, got 'spiral'$"),
     ({"attention": "hard"}, ValueError, "^attention must be one of .*, got 'hard'$"),
-    ({"norm_eps": -1e-9}, ValueError, "^norm_eps must be at least 0 and finite, got -1e-09$"),
-    ({"norm_eps": math.nan}, ValueError, "^norm_eps must be at least 0 and finite, got nan$"),
-    ({"norm_eps": math.inf}, ValueError, "^norm_eps must be at least 0 and finite, got inf$"),
+    ({"norm_eps": 0.0}, ValueError, "^norm_eps must be greater than 0 and finite, got 0.0$"),
+    ({"norm_eps": math.nan}, ValueError, "^norm_eps must be greater than 0 and finite, got nan$"),
+    ({"norm_eps": math.inf}, ValueError, "^norm_eps must be greater than 0 and finite, got inf$"),
     ({"norm_eps": "1e-5"}, TypeError, "^norm_eps must be a number"),
     ({"final_norm": 1}, TypeError, "^final_norm must be True or False, got 1$"),
     ({"num_kv_heads": 2}, ValueError, "num_kv_heads"),
@@ -182,7 +182,7 @@ PREDECESSORS = [
     (Seq2SeqConfig, {"forget_bias": math.inf}, "forget_bias must be finite, got inf"),
     (ConvConfig, {"activation": "gelu"}, "activation must be one of relu, glu, got 'gelu'"),
     (ConvConfig, {"norm": "none"}, "norm must be one of post, pre, sandwich, got 'none'"),
-    (ConvConfig, {"norm_eps": -1.0}, "norm_eps must be at least 0 and finite, got -1.0"),
+    (ConvConfig, {"norm_eps": -1.0}, "norm_eps must be greater than 0 and finite, got -1.0"),
 ]
 
 
@@ -212,7 +212,7 @@ def test_named_recurrent_configurations_take_their_changes_and_keep_the_rest(nam
         dict.fromkeys(("vocab_size", "num_heads", "d_ff", "num_layers", "max_len"), 1),
         {"d_model": 1, "num_heads": 1, "positions": "none"},
         {"d_model": 9, "positions": "learned"},
-        {"norm_eps": 0.0},
+        {"norm_eps": 1e-300},
         {"num_kv_heads": 1},
         {"d_k": 1},
         {"attention": "windowed", "window": 1, "num_global": 1},
