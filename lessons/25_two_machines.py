@@ -61,7 +61,7 @@ example = running_example()
 
 
 # %%
-model, count_tokens = load_example().model, CrossEntropyLoss.num_terms
+model, count_tokens = load_example().model, CrossEntropyLoss().num_terms
 
 
 def batch_of(words):

@@ -236,7 +236,7 @@ def check_batch_of_ids(name: str, ids: np.ndarray, vocab_size: int, max_len: flo
         raise ValueError(f"{name} is {ids.shape[1]} tokens long, but the model has only {max_len} positions")
 
 
-def check_targets(targets: np.ndarray | xp.ndarray, shape: Sequence[int], vocab_size: int, pad: int) -> None:
+def check_targets(targets: np.ndarray | xp.ndarray, shape: Sequence[int], vocab_size: int, pad: int | None) -> None:
     """TypeError, ValueError or IndexError unless `targets`, of `shape`, are ids of the vocabulary or `pad`.
 
     The range is checked only for arrays on the host: for an array on a GPU the check would have to wait for the GPU.
@@ -244,6 +244,6 @@ def check_targets(targets: np.ndarray | xp.ndarray, shape: Sequence[int], vocab_
     _check_array_of_ids("targets", targets)
     check_shape("targets", targets, shape)
     if isinstance(targets, np.ndarray) and targets.size and not 0 <= targets.min() <= targets.max() < vocab_size:
-        counted = targets[targets != pad]
+        counted = targets if pad is None else targets[targets != pad]
         if counted.size:
             check_ids("targets", counted, vocab_size)

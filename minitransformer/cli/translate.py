@@ -21,7 +21,6 @@ from minitransformer.system.files import check_folder, read_text
 from minitransformer.system.progress import tqdm
 from minitransformer.system.terminal import advanced_options
 from minitransformer.tokenizers import Tokenizer, tokenizer_from_dict
-from minitransformer.vocabulary import BOS
 
 DESCRIPTION = """\
 Translate sentences with a model that `minitransformer train translation` has saved, each with beam search as in the
@@ -62,7 +61,7 @@ class Translator(NamedTuple):
     def refusal(self, sentence: str) -> str | None:
         """Why `sentence` cannot be translated, or None."""
         try:
-            encode_source(self.tokenizer, tidy(sentence), self.model.config.max_len)
+            encode_source(self.tokenizer, tidy(sentence), self.model.config.max_len, self.model.config)
         except ValueError as error:
             return str(error)
         return None
@@ -253,8 +252,8 @@ def draw_attention(translator: Translator, translation: Translation, arguments: 
     from minitransformer.plotting import plot_attention, readable, shorten
 
     model, tokens = translator.model, translator.tokenizer.tokens
-    source = encode_source(translator.tokenizer, tidy(arguments.sentences[0]), model.config.max_len)
-    target = np.array([BOS, *translation.ids[:-1]])
+    source = encode_source(translator.tokenizer, tidy(arguments.sentences[0]), model.config.max_len, model.config)
+    target = np.array([model.config.start, *translation.ids[:-1]])
     kind = arguments.attention_of
     layers = getattr(model.attention_weights(source[None], target[None]), kind)
     layer = arguments.layer or len(layers)

@@ -1,6 +1,6 @@
 """The sizes and switches of all models: every choice is a field, and the papers' own sizes have names."""
 
-from minitransformer.config.base import NORMS, ModelConfig
+from minitransformer.config.base import NORMS, OWN_IDS, ModelConfig, special_ids
 from minitransformer.config.predecessors import (
     CELLS,
     CONV_ACTIVATIONS,
@@ -29,6 +29,7 @@ __all__ = [
     "MEMORY_ATTENTION",
     "NORMALIZATIONS",
     "NORMS",
+    "OWN_IDS",
     "POSITIONS",
     "SEQ2SEQ_ATTENTION",
     "SWITCHES",
@@ -39,4 +40,5 @@ __all__ = [
     "config_names",
     "named_config",
     "named_seq2seq_config",
+    "special_ids",
 ]

@@ -52,6 +52,8 @@ class Seq2SeqConfig(ModelConfig):
         check_choice("attention", self.attention, SEQ2SEQ_ATTENTION)
         if self.bidirectional and self.hidden_size % 2:
             raise ValueError(f"hidden_size must be even for two directions, got {self.hidden_size}")
+        if self.start is not None and self.start == self.padding:
+            raise ValueError(f"start and padding must differ: no step reads padding, got {self.start} for both")
         if not math.isfinite(check_number("forget_bias", self.forget_bias)):
             raise ValueError(f"forget_bias must be finite, got {self.forget_bias}")
 

@@ -17,7 +17,6 @@ SWITCHES = (
     "scale_embeddings",
     "scale_scores",
     "scale_output",
-    "starts_with_padding",
     "share_layers",
     "renormalize_experts",
     "qk_norm",
@@ -82,7 +81,6 @@ class TransformerConfig(ModelConfig):
         scale_embeddings: multiply by sqrt(d_model) (section 3.4); GPT, BERT and T5 do not.
         scale_scores: multiply by 1 / sqrt(d_k) (equation 1); T5 does not.
         scale_output: multiply by 1 / sqrt(d_model) before the logits: T5 with tied embeddings.
-        starts_with_padding: the target's first token is padding, but may be attended to: T5.
         share_layers: each stack is one layer, used num_layers times; its gradients add up: ALBERT (Lan et al. 2020).
         num_experts: networks of d_ff features in each layer, of which a router chooses some; None: one, the paper.
         experts_per_token: the number of experts that each token uses; see layers/experts.py.
@@ -127,7 +125,6 @@ class TransformerConfig(ModelConfig):
     scale_embeddings: bool = True
     scale_scores: bool = True
     scale_output: bool = False
-    starts_with_padding: bool = False
     share_layers: bool = False
     num_experts: int | None = None
     experts_per_token: int = 2

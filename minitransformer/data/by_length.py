@@ -9,22 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from minitransformer.vocabulary import PAD
+from minitransformer.config import OWN_IDS, ModelConfig
 
 LEAST_SAVED = 128  # positions: what every part costs besides its positions, measured with the tiny model
 
 
-def cut_by_length(batch: Any) -> list[Any]:
+def cut_by_length(batch: Any, config: ModelConfig = OWN_IDS) -> list[Any]:
     """The batch in parts, from the shortest sequences to the longest, without the columns that are all padding.
 
-    `batch` is a NamedTuple of arrays with the batch as first axis, the sequences padded at the end (see `task`). It is
-    cut into halves, and each half again, as long as this saves more than LEAST_SAVED positions of padding. A batch that
-    is not worth cutting is returned as it is.
+    `batch` is a NamedTuple of arrays with the batch as first axis, the sequences padded at the end as `config` says. It
+    is cut into halves, and each half again, as long as this saves more than LEAST_SAVED positions of padding. A batch
+    that is not worth cutting is returned as it is.
     """
-    lengths = np.stack([(ids != PAD).sum(axis=1) for ids in batch.inputs], axis=1)  # (B, number of inputs)
+    lengths = np.stack([config.lengths(ids) for ids in batch.inputs], axis=1)  # (B, number of inputs)
     order = np.argsort(lengths.sum(axis=1), kind="stable")
     parts = _cut(order, lengths)
-    return [batch] if len(parts) == 1 else [take(batch, rows) for rows in parts]
+    return [batch] if len(parts) == 1 else [take(batch, rows, config) for rows in parts]
 
 
 def _cut(rows, lengths):
@@ -39,7 +39,7 @@ def num_positions(lengths: np.ndarray) -> int:
     return len(lengths) * int(lengths.max(axis=0, initial=0).sum())
 
 
-def take(batch: Any, rows: np.ndarray) -> Any:
+def take(batch: Any, rows: np.ndarray, config: ModelConfig = OWN_IDS) -> Any:
     """The sequences `rows` of a batch, without the columns at the end that are all padding.
 
     Arrays of the same width, such as the ids and their targets, keep the same width.
@@ -48,6 +48,6 @@ def take(batch: Any, rows: np.ndarray) -> Any:
     longest: dict[int, int] = {}  # {width: without padding}
     for ids in arrays:
         if ids.ndim == 2:
-            end = np.flatnonzero((ids != PAD).any(axis=0)).max(initial=0) + 1
+            end = max(1, config.lengths(ids).max(initial=0))
             longest[ids.shape[1]] = max(end, longest.get(ids.shape[1], 0))
     return type(batch)(*(ids[:, : longest[ids.shape[1]]] if ids.ndim == 2 else ids for ids in arrays))

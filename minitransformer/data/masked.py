@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from minitransformer.data.text import TextBatch, TextTask
-from minitransformer.vocabulary import PAD
 
 CHOSEN, MASKED, RANDOM = 0.15, 0.8, 0.1  # share of tokens to predict; of these, the shares masked and replaced
 
@@ -15,11 +14,11 @@ class MaskedTask:
 
     80 % of these are replaced by the mask token, 10 % by a random token of the training text, and 10 % stay as they
     are. So the model cannot rely on a token being right because it is not the mask. The mask token gets one more id,
-    after those of the tokenizer.
+    after those of the tokenizer. `padding` is the target of all other tokens.
     """
 
-    def __init__(self, text_task: TextTask):
-        self.text_task, self.tokenizer = text_task, text_task.tokenizer
+    def __init__(self, text_task: TextTask, padding: int = 0):
+        self.padding, self.text_task, self.tokenizer = padding, text_task, text_task.tokenizer
         self.train_characters, self.held_out_characters = text_task.train_characters, text_task.held_out_characters
         self.sha256 = text_task.sha256
         self.mask_id = text_task.tokenizer.vocab_size
@@ -43,4 +42,4 @@ class MaskedTask:
         masked = np.where(chosen & (fate < MASKED), self.mask_id, ids)
         replaced = chosen & (fate >= MASKED) & (fate < MASKED + RANDOM)
         masked = np.where(replaced, self.token_ids[rng.integers(0, len(self.token_ids), ids.shape)], masked)
-        return TextBatch(masked, np.where(chosen, ids, PAD))
+        return TextBatch(masked, np.where(chosen, ids, self.padding))

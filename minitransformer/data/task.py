@@ -43,7 +43,7 @@ class TrainingBatch(Protocol):
 
     @property
     def targets(self) -> np.ndarray:
-        """(B, T) token ids to compare the logits with. Positions that hold PAD = 0 do not count in the loss."""
+        """(B, T) token ids to compare the logits with. Positions with the model's padding do not count in the loss."""
 
 
 class Task(Protocol):

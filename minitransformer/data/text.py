@@ -29,7 +29,7 @@ class TextBatch(NamedTuple):
     """Windows of a text, and what to predict at each token: the next token, or the token that was hidden there."""
 
     ids: np.ndarray  # (B, T)
-    targets: np.ndarray  # (B, T), PAD where nothing is predicted
+    targets: np.ndarray  # (B, T), padding where nothing is predicted
 
     @property
     def inputs(self) -> tuple[np.ndarray]:
@@ -90,6 +90,8 @@ def split_text(text: str) -> Corpus:
 
 class TextTask:
     """Next-token prediction on a corpus: random windows for training, and all of the held-out text for testing."""
+
+    padding: int | None = None  # among the targets: each counts
 
     def __init__(self, corpus: Corpus, tokenizer: Tokenizer, length: int):
         self.tokenizer, self.length = tokenizer, check_integer("length", length, least=1)

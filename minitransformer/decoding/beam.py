@@ -7,9 +7,8 @@ import numpy as np
 
 from minitransformer.backend import to_host
 from minitransformer.checks import check_integer
-from minitransformer.decoding.rereading import DecodingState
+from minitransformer.decoding.rereading import DecodingState, End, ends_and_filler
 from minitransformer.decoding.sampling import log_softmax
-from minitransformer.vocabulary import EOS
 
 
 class Hypothesis(NamedTuple):
@@ -32,15 +31,16 @@ def beam_search(
     state: DecodingState,
     batch: int,
     max_new_tokens: int | Sequence[int],
-    bos: int,
+    bos: int | np.ndarray,
     beam: int = 4,
     alpha: float = 0.6,
-    eos: int | None = EOS,
+    eos: End = "model",
 ) -> list[list[Hypothesis]]:
     """For each of `batch` sequences its finished hypotheses, the best first -> list of lists of Hypothesis.
 
-    `state` holds one row for each sequence, so each source is encoded once; the search itself repeats the rows. At
-    every step the extensions of a sequence are ranked: those among the best `beam` that end in eos are finished, and
+    `state` holds one row for each sequence, so each source is encoded once; the search itself repeats the rows. It
+    reads `bos` first: an id, or prompts (batch, n). `eos` is an id or several, see `generate_tokens`. At every step
+    the extensions of a sequence are ranked: those among the best `beam` that end in eos are finished, and
     the best `beam` of those that do not end stay alive. A sequence is done, and its rows leave the state, when no
     living hypothesis can still beat its best finished one, so only the first answer is sure to be the best of the
     search. Hypotheses that are alive after `max_new_tokens`, one number or one for each sequence, count as finished.
@@ -53,14 +53,15 @@ def beam_search(
         check_integer("max_new_tokens", limit, least=1)
     alive: list[list[Alive]] = [[((), 0.0)] for _ in range(batch)]  # per sequence, the best first
     finished: list[list[Hypothesis]] = [[] for _ in range(batch)]
-    last = np.full((batch, 1), bos)  # of each living hypothesis, in the order of `alive`: one row of the state
+    ends, _ = ends_and_filler(getattr(state, "model", None), eos)
+    last = np.asarray(bos) if np.ndim(bos) else np.full((batch, 1), bos)  # of each in `alive`: one row of the state
     for length in range(1, max(limits, default=0) + 1):
         log_p = log_softmax(to_host(state.extend(last)))  # (rows, V)
         rows: list[int] = []  # the parent of each hypothesis that goes on
         start = 0
         for i, living in enumerate(alive):
             end = start + len(living)
-            alive[i], parents = _extend(living, finished[i], log_p[start:end], beam, eos, alpha)
+            alive[i], parents = _extend(living, finished[i], log_p[start:end], beam, ends, alpha)
             if length == limits[i]:
                 finished[i] += [_hypothesis(ids, log_prob, alpha) for ids, log_prob in alive[i]]
             if length == limits[i] or _is_done(alive[i], finished[i], limits[i], alpha):
@@ -74,17 +75,17 @@ def beam_search(
     return [sorted(hypotheses, key=lambda hypothesis: -hypothesis.score) for hypotheses in finished]
 
 
-def _extend(alive, finished, log_p, beam, eos, alpha):
+def _extend(alive, finished, log_p, beam, ends, alpha):
     """Extend the living hypotheses of one sequence by one token -> the new living ones, and each one's parent row."""
     if not alive:
         return [], []
     V = log_p.shape[-1]
     totals = np.array([log_prob for _, log_prob in alive])[:, None] + log_p  # (alive, V)
     living, rows = [], []
-    for rank, place in enumerate(_largest(totals.ravel(), 2 * beam)):  # at most `beam` of these end in eos
+    for rank, place in enumerate(_largest(totals.ravel(), (1 + len(ends)) * beam)):  # `beam` do not end
         row, token = divmod(place, V)
         ids, log_prob = (*alive[row][0], token), float(totals[row, token])
-        if token == eos:
+        if token in ends:
             if rank < beam:
                 finished.append(_hypothesis(ids, log_prob, alpha))
         elif len(living) < beam:

@@ -12,12 +12,12 @@ import numpy as np
 
 from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_integer
+from minitransformer.config import OWN_IDS, ModelConfig
 from minitransformer.decoding.folded import FEW, FoldedGPT, fold
-from minitransformer.decoding.rereading import RereadingState, check_rows, left_padded
-from minitransformer.functional import causal_mask, padding_mask
+from minitransformer.decoding.rereading import RereadingState, check_rows, first_tokens, left_padded
+from minitransformer.functional import causal_mask
 from minitransformer.layers.foreign import foreign_layers
 from minitransformer.layers.kv_cache import KVCache
-from minitransformer.vocabulary import BOS, PAD
 
 AnyTextState = TypeVar("AnyTextState", bound="TextState")
 
@@ -64,7 +64,7 @@ class SourceState(ModelState):
     def __init__(self, model: Any, source: np.ndarray, max_new_tokens: int) -> None:
         check_integer("max_new_tokens", max_new_tokens, least=1)
         super().__init__(model, len(source), source=source)
-        self.prompt = np.full((len(source), 1), BOS, dtype=source.dtype)
+        self.prompt = first_tokens(model, source)
         self.sources = np.arange(len(source))  # which source each row reads
         if self.rereading is None:
             self._read(source, max_new_tokens)
@@ -85,8 +85,10 @@ class TransformerState(SourceState):
         memory, _ = self.model.encode(source)
         self.kv_caches = self.model.decoder.make_kv_caches(len(source), max_new_tokens)
         self.memory_kv_caches = self.model.decoder.read(memory)
-        self.source_allowed = padding_mask(to_device(source), PAD)  # (B, 1, 1, S)
-        self.allowed = xp.empty((len(source), 1, 1, max_new_tokens), dtype=bool)  # True where a read token is not PAD
+        self.source_allowed = self.model.source_allowed(source)  # (B, 1, 1, S)
+        self.allowed = xp.empty(
+            (len(source), 1, 1, max_new_tokens), dtype=bool
+        )  # True where a read token is not padding
 
     def _extend(self, ids):
         model, kv_cache = self.model, self.kv_caches[0]
@@ -116,13 +118,13 @@ class RecurrentState(SourceState):
 
     def _read(self, source, max_new_tokens):
         (self.memory, self.state), _ = self.model.encode(source)
-        self.allowed = to_device(source != PAD)[:, None]  # (B, 1, S)
+        self.allowed = to_device(self.model.config.tokens(source))[:, None]  # (B, 1, S)
         attention = self.model.attention
         self.keys: Any = None if attention is None else attention.keys(self.memory)[0]
 
     def _extend(self, ids):
         model = self.model
-        y, self.state = model.decoder(model.target_embedding(ids), self.state, tokens_of(ids))
+        y, self.state = model.decoder(model.target_embedding(ids), self.state, tokens_of(ids, model.config))
         y = y[:, -1:]
         if model.attention is not None:
             y, _ = model.attention.attend(y, self.memory, self.keys, self.allowed)
@@ -135,7 +137,7 @@ class RecurrentState(SourceState):
 
 
 class TextState(ModelState):
-    """A language model, for `batch` texts that begin with `padding` (B,) tokens of PAD.
+    """A language model, for `batch` texts of which the first `padding` (B,) ids do not count.
 
     Prompts of different lengths are padded on the left, so that all end, and continue, at the same place. No token sees
     the padding. `prompt` (B, 0) is empty, except in a state made by `for_prompts`.
@@ -146,10 +148,19 @@ class TextState(ModelState):
         self.prompt = np.empty((batch, 0), dtype=np.int64)
 
     @classmethod
-    def for_prompts(cls: type[AnyTextState], model: Any, prompts: np.ndarray, max_new_tokens: int) -> AnyTextState:
-        """A state that continues `prompts` (B, T), padded at the end, by at most `max_new_tokens` tokens."""
+    def for_prompts(
+        cls: type[AnyTextState],
+        model: Any,
+        prompts: np.ndarray,
+        max_new_tokens: int,
+        lengths: Sequence[int] | None = None,
+    ) -> AnyTextState:
+        """A state that continues `prompts` (B, T), padded at the end, by at most `max_new_tokens` tokens.
+
+        See `left_padded` for their `lengths`.
+        """
         check_integer("max_new_tokens", max_new_tokens, least=1)
-        prompt, padding = left_padded(prompts)
+        prompt, padding = left_padded(prompts, model, lengths)
         state = cls._of_length(model, len(prompt), prompt.shape[1] + max_new_tokens, padding)
         state.prompt = prompt
         return state
@@ -294,7 +305,7 @@ def allowed_for_new(config: Any, kv_cache: KVCache, count: int) -> xp.ndarray | 
     return causal_mask(kv_cache.length + count)[:, :, kv_cache.length :]
 
 
-def tokens_of(ids: np.ndarray) -> xp.ndarray | None:
+def tokens_of(ids: np.ndarray, config: ModelConfig = OWN_IDS) -> xp.ndarray | None:
     """Which of the ids (B, T) on the host are tokens and not padding -> boolean (B, T) on the device; None if all."""
-    tokens = ids != PAD
+    tokens = config.tokens(ids)
     return None if tokens.all() else to_device(tokens)

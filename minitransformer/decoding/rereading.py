@@ -10,13 +10,15 @@ Decoding states of all models have the same interface:
 
 import inspect
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_integer
-from minitransformer.vocabulary import BOS, PAD
+from minitransformer.config import ModelConfig, special_ids
+
+End = int | tuple[int, ...] | Literal["model"] | None  # what ends a text: ids, nothing, or what the model's config says
 
 
 class DecodingState(Protocol):
@@ -41,8 +43,7 @@ class RereadingState:
     The logits are those of the whole model's `forward`, whatever its layers do: they may mix tokens, so what they
     computed for earlier tokens cannot be kept. A text of T tokens costs T forward passes.
 
-    `padding` (B,) tokens of PAD stand before the texts; each text is read without them. `source` (B, S) is given for an
-    encoder-decoder alone.
+    The first `padding` (B,) ids of each text are not read. `source` (B, S) is given for an encoder-decoder alone.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class RereadingState:
         self.model, self.source = model, source
         self.padding = np.zeros(batch, dtype=np.int64) if padding is None else np.asarray(padding)
         self.read = np.empty((batch, 0), dtype=np.int64)  # the tokens so far, padding included
-        self.prompt = self.read if source is None else np.full((batch, 1), BOS, dtype=source.dtype)
+        self.prompt = self.read if source is None else first_tokens(model, source)
 
     def extend(self, ids: np.ndarray) -> xp.ndarray:
         """Read ids (B, n) on the host -> logits (B, V)."""
@@ -89,18 +90,21 @@ class RereadingState:
         self.source = None if self.source is None else self.source[rows]
 
 
-def decoding_state(model: Any, source: np.ndarray, max_new_tokens: int) -> PromptedState:
+def decoding_state(
+    model: Any, source: np.ndarray, max_new_tokens: int, lengths: Sequence[int] | None = None
+) -> PromptedState:
     """The model's own decoding state, or a RereadingState for a model that has none.
 
-    `source` (B, S), padded at the end, has the sources of a model whose forward needs two inputs, and else the prompts.
+    `source` (B, S), padded at the end, has the sources of a model whose forward needs two inputs, and else the prompts,
+    whose `lengths` (B,) are by default those without the padding of the model's configuration at their ends.
     """
     if hasattr(model, "decoding_state"):
-        return model.decoding_state(source, max_new_tokens)
+        return model.decoding_state(source, max_new_tokens, **({} if lengths is None else {"lengths": lengths}))
     check_integer("max_new_tokens", max_new_tokens, least=1)
     inputs = inspect.signature(model.forward).parameters.values()
     if sum(one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD for one in inputs) > 1:
         return RereadingState(model, len(source), source=source)
-    prompt, padding = left_padded(source)
+    prompt, padding = left_padded(source, model, lengths)
     state = RereadingState(model, len(source), padding)
     state.prompt = prompt
     return state
@@ -114,8 +118,32 @@ def check_rows(ids: np.ndarray, batch: int) -> None:
         raise ValueError(f"the next tokens must be ids of shape ({batch}, n), got {tuple(ids.shape)}")
 
 
-def left_padded(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """ids (B, T) padded at the end -> the same padded on the left, and each row's number of padding tokens (B,)."""
-    padding = (ids == PAD).sum(axis=1)
+def first_tokens(model: Any, source: np.ndarray) -> np.ndarray:
+    """What the targets of source (B, S) begin with (B, 1). Raises ValueError if the model's configuration has none."""
+    start = special_ids(model).start
+    if start is None:
+        raise ValueError("the model's configuration has no start, the id that a target begins with")
+    return np.full((len(source), 1), start, dtype=source.dtype)
+
+
+def ends_and_filler(model: Any, end: End = "model") -> tuple[tuple[int, ...], int]:
+    """The ids that end a text, and the id that follows them in the rows of a batch."""
+    config = special_ids(model)
+    config = config if end == "model" else ModelConfig(padding=config.padding, end=end)
+    return config.ends, config.filler
+
+
+def left_padded(
+    ids: np.ndarray, model: Any = None, lengths: Sequence[int] | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """ids (B, T) padded at the end -> the same padded on the left, and each row's number of padding tokens (B,).
+
+    Where a row ends, `lengths` say, or else the padding of the model's configuration at its end. Raises ValueError
+    unless there is a length from 1 to T for each row.
+    """
+    found = special_ids(model).lengths(ids) if lengths is None else np.asarray(lengths)
+    if lengths is not None and (found.shape != ids.shape[:1] or not np.isin(found, range(1, ids.shape[1] + 1)).all()):
+        raise ValueError(f"lengths must be {len(ids)} whole numbers from 1 to {ids.shape[1]}, got {found.tolist()}")
+    padding = ids.shape[1] - found
     where = (np.arange(ids.shape[1]) - padding[:, None]) % ids.shape[1]
     return np.take_along_axis(ids, where, axis=1), padding

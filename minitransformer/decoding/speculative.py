@@ -27,8 +27,8 @@ import numpy as np
 
 from minitransformer.backend import to_host
 from minitransformer.checks import check_integer
+from minitransformer.decoding.rereading import End, ends_and_filler
 from minitransformer.decoding.sampling import Greedy, Sampling, log_softmax
-from minitransformer.vocabulary import EOS
 
 GAMMA = 4  # guesses in a pass
 
@@ -76,7 +76,7 @@ class Speculation:
         max_new_tokens: int,
         choose: Greedy | Sampling | None = None,
         *,
-        eos: int | None = EOS,
+        eos: End = "model",
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """What `generate_tokens` yields for `prompt` (1, n), distributed in the same way: (ids (1,), log_probs (1,)).
 
@@ -90,6 +90,7 @@ class Speculation:
         for each in (state, self.draft):
             each.cut_back(0)  # refused at once, not at the first rejection
         choose, left = choose or Greedy(), max_new_tokens
+        ends, _ = ends_and_filler(getattr(state, "model", None), eos)
         unread = unguessed = prompt  # what the large model, and what the draft has not read
         while left:
             guesses, q = self._guess(unguessed, min(left - 1, state.remaining - unread.shape[1]), choose)
@@ -105,7 +106,7 @@ class Speculation:
             self.counts.update(passes=1, tokens=len(new), judged=min(count + 1, gamma), accepted=count)
             for i, token in enumerate(new):
                 yield new[i : i + 1], log_p[i, token, None]
-                if token == eos:
+                if token in ends:
                     return
 
     def _guess(self, unread, most, choose):

@@ -6,16 +6,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minitransformer.checks import check_integer
+from minitransformer.config import OWN_IDS, ModelConfig
 from minitransformer.decoding.beam import beam_search
 from minitransformer.decoding.rereading import decoding_state
 from minitransformer.tokenizers import Tokenizer
-from minitransformer.vocabulary import BOS, EOS, PAD
 
 BEAM, ALPHA = 4, 0.6  # the paper's
 MORE = 50  # tokens that a translation may have beyond those of its source (section 6.1)
 BATCH_TOKENS = 10_000  # a batch of 33 sources of 25 tokens, with a beam of 4; larger ones are not faster
 
-MASK = "[MASK]"  # in a source: the token bos, which none has otherwise; a model of data/denoising.py fills it in
+MASK = (
+    "[MASK]"  # in a source: the start of a target, which none has otherwise; a model of data/denoising.py fills it in
+)
 SHOWN = 30  # characters of a sentence that is refused
 
 
@@ -69,16 +71,16 @@ def find_translations(
     check_integer("beam", beam, least=1)
     check_integer("batch_tokens", batch_tokens, least=1)
     longest = model.config.max_len
-    sources = [encode_source(tokenizer, sentence, longest) for sentence in sentences]
+    sources = [encode_source(tokenizer, sentence, longest, model.config) for sentence in sentences]
     found = [Translation("", (), 0.0, 0.0)] * len(sources)
     for rows in batches([len(source) for source in sources], beam, longest, batch_tokens):
-        ids = np.full((len(rows), len(sources[rows[-1]])), PAD)
+        ids = np.full((len(rows), len(sources[rows[-1]])), model.config.filler)
         for line, row in zip(ids, rows, strict=True):
             line[: len(sources[row])] = sources[row]
         if ids.shape[1] > 1:  # more than eos
             limits = [min(len(sources[row]) + MORE, longest) for row in rows]
             state = decoding_state(model, ids, limits[-1])
-            answers = beam_search(state, len(rows), limits, BOS, beam, alpha if beam > 1 else 0.0)
+            answers = beam_search(state, len(rows), limits, state.prompt, beam, alpha if beam > 1 else 0.0)
             for row, (best, *_) in zip(rows, answers, strict=True):
                 text = " ".join(tokenizer.decode(best.ids).split())  # one line, as the sentences of training are
                 found[row] = Translation(text, *best)
@@ -87,12 +89,14 @@ def find_translations(
     return found
 
 
-def encode_source(tokenizer: Tokenizer, sentence: str, max_len: int) -> np.ndarray:
-    """The ids of a sentence and eos, or eos alone if it has no text -> (S,).
+def encode_source(tokenizer: Tokenizer, sentence: str, max_len: int, config: ModelConfig = OWN_IDS) -> np.ndarray:
+    """The ids of a sentence and the end of the model's `config`, or this alone if it has no text -> (S,).
 
     Raises ValueError, naming both numbers, if these are more than `max_len` tokens.
     """
-    ids = np.append(encode_masked(tokenizer, sentence if sentence.strip() else ""), EOS)
+    ids = np.append(
+        encode_masked(tokenizer, sentence if sentence.strip() else "", config), np.array(config.ends[:1], int)
+    )
     if len(ids) > max_len:
         start = sentence if len(sentence) <= SHOWN else f"{sentence[:SHOWN].rstrip()}..."
         raise ValueError(
@@ -102,9 +106,10 @@ def encode_source(tokenizer: Tokenizer, sentence: str, max_len: int) -> np.ndarr
     return ids
 
 
-def encode_masked(tokenizer: Tokenizer, text: str) -> np.ndarray:
-    """The ids of a text with bos where it has [MASK]."""
-    return np.concatenate([np.append(BOS, tokenizer.encode(part)) for part in text.split(MASK)])[1:]
+def encode_masked(tokenizer: Tokenizer, text: str, config: ModelConfig = OWN_IDS) -> np.ndarray:
+    """The ids of a text, with the start of a target where it has [MASK]."""
+    parts = [tokenizer.encode(part) for part in text.split(MASK)]
+    return np.concatenate([parts[0], *(np.append([config.start], part) for part in parts[1:])])
 
 
 def batches(lengths: Sequence[int], beam: int, max_len: int, batch_tokens: int) -> Iterator[list[int]]:

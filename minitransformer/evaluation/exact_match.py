@@ -4,17 +4,17 @@ from typing import Any
 
 import numpy as np
 
+from minitransformer.config import special_ids
 from minitransformer.decoding import greedy_decode
 
 DECODED = 250  # sequences decoded at a time
 SLACK = 2  # tokens beyond the longest right answer, so that a missing eos shows
 
 
-def exact_match(decoded: np.ndarray, expected: np.ndarray) -> float:
-    """The share of rows in which the ids decoded (B, T) equal expected (B, T'), eos included; padding is ignored."""
+def exact_match(decoded: np.ndarray, expected: np.ndarray, filler: int = 0) -> float:
+    """The share of rows in which decoded (B, T) equals expected (B, T'), eos included, after both end in `filler`."""
     width = max(decoded.shape[1], expected.shape[1])
-    decoded, expected = (np.pad(x, ((0, 0), (0, width - x.shape[1]))) for x in (decoded, expected))
-    return float((decoded == expected).all(axis=1).mean())
+    return float((_widened(decoded, width, filler) == _widened(expected, width, filler)).all(axis=1).mean())
 
 
 def decode_and_score(model: Any, batch: Any) -> tuple[np.ndarray, float]:
@@ -25,6 +25,10 @@ def decode_and_score(model: Any, batch: Any) -> tuple[np.ndarray, float]:
     max_new_tokens = batch.target_out.shape[1] + SLACK
     starts = range(0, len(batch.source), DECODED)
     rows = [greedy_decode(model, batch.source[i : i + DECODED], max_new_tokens) for i in starts]
-    width = max(part.shape[1] for part in rows)
-    decoded = np.concatenate([np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in rows])
-    return decoded, exact_match(decoded, batch.target_out)
+    width, filler = max(part.shape[1] for part in rows), special_ids(model).filler
+    decoded = np.concatenate([_widened(part, width, filler) for part in rows])
+    return decoded, exact_match(decoded, batch.target_out, filler)
+
+
+def _widened(ids, width, filler):
+    return np.pad(ids, ((0, 0), (0, width - ids.shape[1])), constant_values=filler)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from minitransformer.layers.losses import CrossEntropyLoss, blockwise_loss, features_and_head
+from minitransformer.layers.losses import blockwise_loss, features_and_head, loss_for
 
 
 def mean_loss(model: Any, batches: Iterable[Any], micro_batch_size: int | None = None) -> float:
@@ -12,7 +12,7 @@ def mean_loss(model: Any, batches: Iterable[Any], micro_batch_size: int | None =
     Each batch has `inputs` for the model and `targets` (B, T). A batch with more than `micro_batch_size` sequences is
     computed in parts, which need less memory. Raises IndexError for targets outside the vocabulary.
     """
-    total, count, loss_fn = 0.0, 0, CrossEntropyLoss()
+    total, count, loss_fn = 0.0, 0, loss_for(model)
     for batch in _cut(batches, micro_batch_size):
         features, _ = features_and_head(model)
         y, _ = features(*batch.inputs)

@@ -45,7 +45,7 @@ def strided_windows(length: int, max_length: int, stride: int) -> list[Window]:
 def windowed_loss(model: GPT, ids: np.ndarray, windows: Iterable[Window]) -> float:
     """Mean cross-entropy in nats of a text's ids (T,) in `windows`; its exponential is the perplexity.
 
-    No caches are kept, and logits are made for new tokens alone, a block at a time. Every id counts, also that of PAD.
+    No caches are kept, and logits are made for new tokens alone, a block at a time. Every id counts.
     Raises IndexError or ValueError for ids or windows that the model cannot read, and for a loss that is not finite.
     """
     total, weights = 0.0, 0
@@ -69,6 +69,6 @@ def _loss(model, ids, count):
         y = model.blocks(model.embedding(ids[None]), mask)[0, -count - 1 : -1]
         for rows in (slice(first, first + size) for first in range(0, count, size)):
             targets = ids[-count:][rows]
-            loss, _ = cross_entropy(model.output(y[rows]), to_device(targets), pad=-1, overwrite=True)
+            loss, _ = cross_entropy(model.output(y[rows]), to_device(targets), pad=None, overwrite=True)
             total += float(loss) * len(targets)
     return total / count

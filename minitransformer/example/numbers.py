@@ -29,7 +29,6 @@ from minitransformer.functional import (
     split_heads,
 )
 from minitransformer.models import GPT, Transformer
-from minitransformer.vocabulary import PAD
 
 Numbers = dict[str, np.ndarray]
 
@@ -81,7 +80,7 @@ class _Trace:
 
     def __init__(self, example, smoothing, allowed):
         self.example, self.smoothing = example, smoothing
-        source, target = (ids[0] != PAD for ids in (example.source, example.target_in))
+        source, target = (example.model.config.tokens(ids[0]) for ids in (example.source, example.target_in))
         self.allowed = {
             "encoder.self": np.tile(source, (len(source), 1)),
             "decoder.self": causal_mask(len(target)) & target,

@@ -40,7 +40,6 @@ from minitransformer.recipes.text import spread_windows
 from minitransformer.system.process import limit_threads
 from minitransformer.system.progress import tqdm
 from minitransformer.training import Adam, clip_grad_norm
-from minitransformer.vocabulary import PAD
 
 SECONDS = {True: 25, False: 600}
 SEEDS = {True: 1, False: 3}
@@ -73,7 +72,8 @@ def fool(model: Any, data: Any, steps: int, seed: int) -> Any:
         for step in range(1, steps + 1):
             batch = data.batch(rng, BATCH)
             answers, seen, heads = look(model, batch)
-            share = (batch.targets != PAD)[..., None] / (batch.targets != PAD).sum()
+            counted = model.config.tokens(batch.targets)
+            share = counted[..., None] / counted.sum()
             for tap in taps.values():
                 tap.pull = (STRENGTH * share * seen)[:, None] / len(heads)
             logits, cache = adversary.forward(*batch.inputs)
@@ -88,7 +88,7 @@ def fool(model: Any, data: Any, steps: int, seed: int) -> Any:
 def compare(model: Any, other: Any, batch: Any) -> dict[str, float]:
     """How far the answers and the maps of two models are apart, in the mean over the tokens of the answers."""
     (p, a, a_heads), (q, b, b_heads) = look(model, batch), look(other, batch)
-    counted = batch.targets != PAD
+    counted = model.config.tokens(batch.targets)
     first = a.argmax(axis=-1)
     same_heads = [
         (x.argmax(axis=-1) == y.argmax(axis=-1))[counted].mean() for x, y in zip(a_heads, b_heads, strict=True)

@@ -86,7 +86,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def rows(options: argparse.Namespace) -> Rows:
     """For each rule the numbers of every head, of equal weights, and of an untrained model's best head."""
     model, tokenizer, sources = open_run(options.run)
-    sentences = [encode_source(tokenizer, source, model.config.max_len) for source in sources]
+    sentences = [encode_source(tokenizer, source, model.config.max_len, model.config) for source in sources]
     sentences = sentences[: SENTENCES[options.quick]]
     untrained = Transformer(model.config, seed=options.seed)
     measured: dict[str, list[np.ndarray]] = {name: [] for name in RULES}

@@ -24,13 +24,12 @@ from minitransformer.experiments.measuring.ranks import spearman
 from minitransformer.experiments.running import Rows
 from minitransformer.experiments.tables import Table
 from minitransformer.inspection import Change, heads, intervene
+from minitransformer.layers.losses import loss_for
 from minitransformer.plotting import COLORS, pyplot, save_figure
 from minitransformer.recipes import get_recipe
 from minitransformer.recipes.text import spread_windows
 from minitransformer.system.process import limit_threads
 from minitransformer.system.progress import tqdm
-from minitransformer.training import CrossEntropyLoss
-from minitransformer.vocabulary import PAD
 
 SECONDS = {True: 40, False: 600}
 SEEDS = {True: 2, False: 3}
@@ -121,7 +120,7 @@ def measure(model: Any, batch: Any) -> dict[str, float]:
     """
     log_p, targets = log_softmax(to_host(model(*batch.inputs)).astype(float)), batch.targets
     losses = -np.take_along_axis(log_p, targets[..., None], axis=-1)[..., 0]
-    counted = targets != PAD
+    counted = model.config.tokens(targets)
     right = (log_p.argmax(axis=-1) == targets) | ~counted
     shares = right[counted].mean(), right.all(axis=1).mean()
     return {"loss": float(losses[counted].mean()), "right": float(shares[0]), "exact": float(shares[1])}
@@ -133,9 +132,9 @@ def without(model: Any, batch: Any, *changes: Change) -> dict[str, float]:
         return measure(model, batch)
 
 
-def queries(change: Change, batch: Any) -> np.ndarray:
+def queries(model: Any, change: Change, batch: Any) -> np.ndarray:
     """Which queries of a head are tokens and not padding, boolean (B, T)."""
-    return batch.inputs[-1 if change.path.startswith("decoder") else 0] != PAD
+    return model.config.tokens(batch.inputs[-1 if change.path.startswith("decoder") else 0])
 
 
 def pass_through(model: Any, batch: Any, every: list[Change]) -> tuple[list[np.ndarray], np.ndarray]:
@@ -145,11 +144,12 @@ def pass_through(model: Any, batch: Any, every: list[Change]) -> tuple[list[np.n
     watched = [change._replace(scale=ones, watch=kept.append) for change, kept in zip(every, seen, strict=True)]
     with intervene(model, *watched) as altered:
         logits, cache = model.forward(*batch.inputs)
-        loss_fn = CrossEntropyLoss()
+        loss_fn = loss_for(model)
         _, cache_loss = loss_fn.forward(logits, batch.targets)
         model.backward(loss_fn.backward(1.0, cache_loss), cache)
     model.zero_grad()
-    outputs = [to_host(kept[0])[queries(change, batch)].mean(axis=0) for change, kept in zip(every, seen, strict=True)]
+    rows = [queries(model, change, batch) for change in every]
+    outputs = [to_host(kept[0])[row].mean(axis=0) for row, kept in zip(rows, seen, strict=True)]
     return outputs, np.array([to_host(one.scale.grad)[:, 0, 0] for one in altered], float)
 
 
@@ -161,7 +161,7 @@ def sharpness(model: Any, batch: Any, every: list[Change]) -> list[float]:
     for change in every:
         stack, _, layer, attention, *_ = change.path.split(".")
         weights = named["cross" if attention == "cross_attention" else stack][int(layer)]
-        sharp.append(float(to_host(weights[:, change.piece[0]].max(axis=-1))[queries(change, batch)].mean()))
+        sharp.append(float(to_host(weights[:, change.piece[0]].max(axis=-1))[queries(model, change, batch)].mean()))
     return sharp
 
 

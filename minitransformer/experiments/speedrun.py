@@ -87,7 +87,7 @@ def bits(model: GPT, task: TextTask, tested: int | None = None) -> float:
     (batch,) = task.held_out_batches(10**9)
     chosen = np.linspace(0, len(batch.ids) - 1, tested or len(batch.ids)).astype(int)
     batches = [TextBatch(*(ids[part] for ids in batch)) for part in np.array_split(chosen, -(-len(chosen) // 64))]
-    return mean_loss(model, batches) / math.log(2) * tokens_per_character(task.tokenizer, batches)
+    return mean_loss(model, batches) / math.log(2) * tokens_per_character(task, batches)
 
 
 def train(how: dict[str, Any], seed: int, seconds: float = math.inf, steps: float = math.inf, threads: int = 1) -> dict:

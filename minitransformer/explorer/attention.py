@@ -27,14 +27,13 @@ from minitransformer.explorer.writing import Writing
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.layers.attention_kinds import FullAttention
 from minitransformer.models import GPT, Transformer
-from minitransformer.vocabulary import BOS, EOS, PAD
 
 Data = dict[str, Any]
 
 LONGEST = 40  # tokens of a sequence: more do not fit on the page
 CONTINUED = 12  # tokens that a GPT writes after a text, which has no end
 DIGITS = 4  # of weights and products
-PROMPT = -1  # the target of a token that is not written; a model may write PAD
+PROMPT = -1  # the target of a token that is not written; a model may write padding
 
 
 class Watched(FullAttention):
@@ -86,7 +85,7 @@ def attention_data(model: Any, writing: Writing, source: Sequence[int], target: 
     names = writing.tokens
     return {
         "kind": "attention",
-        "title": f"{writing.text(source)} → {writing.text([id for id in written if id != EOS])}",
+        "title": f"{writing.text(source)} → {writing.text([id for id in written if id not in model.config.ends])}",
         "tokens": {name: [names[id] for id in ids[0]] for name, ids in zip(_sequences(model), inputs, strict=True)},
         "writes": [None if id == PROMPT else names[id] for id in targets[0]],
         "log_probability": log_probability,
@@ -102,16 +101,16 @@ def _written(model, writing, read, longest, target):
     """What the model writes, or the target, with eos unless it is an endless text; and what the target begins with."""
     is_gpt = isinstance(model, GPT)
     endless = is_gpt and not writing.task
-    start = [PAD if model.config.starts_with_padding else BOS]
+    start = [model.config.start]
     if target is not None:
-        written = [*target] if endless else [*target, EOS]
+        written = [*target] if endless else [*target, *model.config.ends[:1]]
         if not 1 <= len(written) <= longest:
             raise ValueError(f"the answer has {len(written)} tokens, its end included, and {longest} fit at most")
         return written, start
     most = min(longest, CONTINUED) if endless else longest
     state = decoding_state(model, np.array([read]), most)
     prompt = state.prompt if is_gpt else np.array([start])
-    ids = generate(state, prompt, most, eos=None if endless else EOS).ids[0]
+    ids = generate(state, prompt, most, eos=None if endless else "model").ids[0]
     return [int(id) for id in ids], start
 
 

@@ -36,6 +36,7 @@ from typing import Any
 import numpy as np
 
 from minitransformer.backend import use_backend
+from minitransformer.config import OWN_IDS
 from minitransformer.decoding import greedy_decode
 from minitransformer.example import load_example
 from minitransformer.example.model import WORD
@@ -44,7 +45,6 @@ from minitransformer.explorer.writing import Writing, example_writing
 from minitransformer.functional import rotary_tables, sinusoidal_positions
 from minitransformer.models import GPT, Transformer
 from minitransformer.system.files import atomic_write
-from minitransformer.vocabulary import BOS, EOS, PAD
 
 LARGEST = 255_000  # weights: data.js has 19.5 bytes for each of them, so it stays below 5 MB
 LONGEST = 16  # tokens of a source or a target: more do not fit on the page
@@ -63,7 +63,7 @@ SHOWN = {  # fields of the configuration, and the values that the page shows
     "scale_embeddings": (True,),
     "scale_scores": (True,),
     "scale_output": (False,),
-    "starts_with_padding": (False,),
+    **{name: (getattr(OWN_IDS, name),) for name in ("padding", "start", "end")},
     "share_layers": (False,),
     "num_experts": (None,),
     "norm": ("post", "pre"),
@@ -150,7 +150,7 @@ def model_data(
     answer = "model" if target is None else "given"
     if target is None:
         ids = greedy_decode(model, np.array([[*source, *writing.end]]), most + 1)[0].tolist()
-        target = [id for id in ids if id not in (PAD, BOS, EOS)][:most]
+        target = [id for id in ids if id not in config.special][:most]
     initial = named_weights(type(model)(config, seed=seed, dtype=model.output.E.data.dtype))
     untrained = {name: array.round(DECIMALS) for name, array in initial.items()}  # any numbers of this size will do
     return _data(model, untrained, writing, source, target, most, answer)

@@ -9,6 +9,7 @@ from minitransformer.functional.reductions import row_max, row_mean, row_sum
 from minitransformer.kernels.dispatch import fused
 
 BLOCK = 2**18  # logits per block: they are read four times, and should stay in the processor's cache meanwhile
+NOT_AN_ID = -1  # the padding of a model that has none
 
 
 class CrossEntropyCache(NamedTuple):
@@ -23,17 +24,17 @@ class CrossEntropyCache(NamedTuple):
 
 
 def cross_entropy(
-    logits: xp.ndarray, targets: xp.ndarray, smoothing: float = 0.0, pad: int = 0, overwrite: bool = False
+    logits: xp.ndarray, targets: xp.ndarray, smoothing: float = 0.0, pad: int | None = 0, overwrite: bool = False
 ) -> tuple[xp.ndarray, CrossEntropyCache]:
     """Mean cross-entropy in nats between smoothed targets and softmax(logits), over the tokens that are not padding.
 
     logits (..., V), targets (...) integers -> loss, a 0-d array. Label smoothing (paper section 5.4) is that of its
     source, Szegedy et al. (2016) section 7: the right token gets 1 - eps, and eps is spread evenly over all V tokens,
     the right one included. Tokens with target = pad, a whole number that need not be in the vocabulary, do not count;
-    `count` is the number of the others. If there are none, the loss is 0. With `overwrite`, the logits' own array holds
-    p after forward and dlogits after backward: it is the largest array of a training step, and most callers no longer
-    need the logits. Raises TypeError, ValueError or IndexError for logits, targets, smoothing or pad that cannot be
-    used; targets on a GPU are not compared with V.
+    with pad = None every token does. `count` is the number of those that count; if there are none, the loss is 0. With
+    `overwrite`, the logits' own array holds p after forward and dlogits after backward: it is the largest array of a
+    training step, and most callers no longer need the logits. Raises TypeError, ValueError or IndexError for logits,
+    targets, smoothing or pad that cannot be used; targets on a GPU are not compared with V.
 
     The wanted probabilities are p*, the predicted ones p = softmax(z). For the token in row n:
 
@@ -46,9 +47,9 @@ def cross_entropy(
     """
     check_numbers("logits", logits)
     check_rate("smoothing", smoothing)
-    check_integer("pad", pad)
     V = logits.shape[-1]
     check_targets(targets, logits.shape[:-1], V, pad)
+    pad = NOT_AN_ID if pad is None else check_integer("pad", pad)
     targets_n = targets.reshape(-1)
     loss, p, share = _cross_entropy(logits.reshape(-1, V), targets_n, smoothing, pad, overwrite)
     return loss, CrossEntropyCache(p, targets_n, share, smoothing, logits.shape, overwrite)

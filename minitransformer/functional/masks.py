@@ -3,9 +3,13 @@
 from minitransformer.backend import xp
 
 
-def padding_mask(ids: xp.ndarray, pad: int = 0) -> xp.ndarray:
-    """No position may attend to padding: ids (B, S) -> (B, 1, 1, S), to be broadcast over heads and queries."""
-    return (ids != pad)[:, None, None, :]
+def padding_mask(ids: xp.ndarray, pad: int | None = 0) -> xp.ndarray:
+    """No position may attend to padding: ids (B, S) -> (B, 1, 1, S), to be broadcast over heads and queries.
+
+    With pad = None nothing is padding.
+    """
+    allowed = xp.ones(ids.shape, dtype=bool) if pad is None else ids != pad
+    return allowed[:, None, None, :]
 
 
 def causal_mask(length: int) -> xp.ndarray:

@@ -47,7 +47,7 @@ def token_log_probs(z: xp.ndarray, targets: xp.ndarray, counted: xp.ndarray) -> 
     _check_counted(counted, z.shape[:-1])
     check_shape("targets", targets, counted.shape)
     targets = targets * counted  # those that do not count may lie outside the vocabulary
-    check_targets(targets, counted.shape, z.shape[-1], pad=0)
+    check_targets(targets, counted.shape, z.shape[-1], pad=None)
     p = z.reshape(-1, z.shape[-1]).copy()
     losses = softmax_and_losses(p, targets.reshape(-1), 0.0)
     return xp.where(counted, -losses.reshape(counted.shape), 0), LogProbsCache(p, targets.reshape(-1), counted)
@@ -95,7 +95,7 @@ def dpo(
         check_numbers(name, log_p)
         check_shape(f"ref_{name}", ref, log_p.shape)
     u = beta * ((chosen - ref_chosen).sum(axis=-1) - (rejected - ref_rejected).sum(axis=-1))
-    loss, cache = cross_entropy(xp.stack([u, xp.zeros_like(u)], axis=1), xp.zeros(len(u), int), pad=-1)
+    loss, cache = cross_entropy(xp.stack([u, xp.zeros_like(u)], axis=1), xp.zeros(len(u), int), pad=None)
     return loss, DPOCache(cache, beta, (chosen.shape, rejected.shape))
 
 

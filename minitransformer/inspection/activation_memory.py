@@ -16,7 +16,6 @@ from minitransformer.core import Layer, Parameter
 from minitransformer.inspection.recurrent_lengths import real_lengths, small_lengths, small_model, with_products
 from minitransformer.models.recurrent import Seq2Seq
 from minitransformer.models.transformer import Transformer
-from minitransformer.vocabulary import PAD
 
 # lengths of a small model to try, chosen so that each length, and each product or sum below, identifies its letters
 SMALL = {"B": 2, "S": 3, "T": 19, "H": 7, "G": 7, "D": 22, "F": 13, "V": 17, "L": 29}
@@ -169,7 +168,7 @@ def _small_step(plan: Plan, kind: type[Layer]) -> tuple[list[Parameter], dict[st
     """
     model, B = plan.model(), plan.small["B"]
     source, target = np.ones((B, plan.small["S"]), int), np.ones((B, plan.small["T"]), int)
-    source[0, -1] = target[0, -1] = PAD  # recurrent models keep more where there is padding
+    source[0, -1] = target[0, -1] = model.config.filler  # recurrent models keep more where there is padding
     inputs = (source, target) if kind in (Transformer, Seq2Seq) else (target,)
     y, cache = model.features(*inputs, rng=np.random.default_rng(0))
     return model.parameters(), {"model": cache, "features": y}

@@ -4,15 +4,14 @@
     model = model_from_huggingface(theirs.state_dict(), theirs.config.to_dict())   # a model in memory
 
 huggingface_tables.py and huggingface_decoders.py list their names and ours. Their models need their own tokenizers, and
-their special ids differ from ours: T5's target begins with padding = 0 and ends with 1, GPT-2 has no padding, and its
-id 0 is a token.
+their special ids, which become `padding`, `start` and `end` of our configuration, differ from ours: T5's target begins
+with padding = 0 and ends with 1, GPT-2 has no padding, and its id 0 is a token.
 """
 
 import math
 import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,10 +19,10 @@ from numpy.typing import DTypeLike
 
 from minitransformer.backend import to_device, to_host
 from minitransformer.checks import check_dtype, check_names
-from minitransformer.interop.huggingface_configs import complete_config, config_from_huggingface
+from minitransformer.interop.huggingface_configs import complete_config, config_from_huggingface, read_config
 from minitransformer.interop.huggingface_decoders import USUAL as DECODERS
 from minitransformer.interop.huggingface_decoders import decoder_table, in_our_order
-from minitransformer.interop.huggingface_files import StoredTensor, read_json, stored_tensors
+from minitransformer.interop.huggingface_files import StoredTensor, stored_tensors
 from minitransformer.interop.huggingface_tables import Source, bert_table, gpt2_table, t5_table
 from minitransformer.models.bert import BERT
 from minitransformer.models.gpt import GPT
@@ -56,12 +55,12 @@ def load_huggingface(
 ) -> GPT | BERT | Transformer:
     """The model in `folder`, from its config.json and model.safetensors -> GPT, BERT or Transformer.
 
-    Instead of model.safetensors there may be several files and model.safetensors.index.json. Weights may be float64,
-    float32, float16 or bfloat16. `changes` replaces fields of our TransformerConfig, such as dropout, or max_len of a
-    T5. Raises FileNotFoundError for a missing file, and ValueError or TypeError, with the name, for a setting that we
-    cannot represent or a tensor that does not fit.
+    Instead of model.safetensors there may be several files and model.safetensors.index.json. Special ids are also read
+    from generation_config.json. Weights may be float64, float32, float16 or bfloat16. `changes` replaces fields of our
+    TransformerConfig, such as dropout, or max_len of a T5. Raises FileNotFoundError for a missing file, and ValueError
+    or TypeError, with the name, for a setting that we cannot represent or a tensor that does not fit.
     """
-    theirs = read_json(Path(folder) / "config.json")
+    theirs = read_config(folder)
     config_from_huggingface(theirs)  # before the weights are looked for
     return model_from_huggingface(stored_tensors(folder), theirs, dtype=dtype, **changes)
 
@@ -78,7 +77,7 @@ def model_from_huggingface(
 
 def outline_huggingface(folder: str | os.PathLike[str]) -> GPT | BERT | Transformer:
     """The model that `load_huggingface` would load, with zeros for weights: they take no memory, and none is read."""
-    return _empty_model(stored_tensors(folder), read_json(Path(folder) / "config.json"), np.float32, {})[0]
+    return _empty_model(stored_tensors(folder), read_config(folder), np.float32, {})[0]
 
 
 def _empty_model(state, theirs, dtype, changes):

@@ -7,13 +7,16 @@ each of them.
 """
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from minitransformer.checks import check_choice, check_integer, check_number, check_rate, check_switch
 from minitransformer.config import TransformerConfig
 from minitransformer.interop import huggingface_decoders as decoders
+from minitransformer.interop.huggingface_files import read_json
 from minitransformer.models.bert import bert_config
 from minitransformer.models.gpt import gpt_config
 from minitransformer.models.transformer import t5_config
@@ -34,6 +37,8 @@ GPT2_USUAL = {
     "scale_attn_by_inverse_layer_idx": False,
     "add_cross_attention": False,
     "tie_word_embeddings": True,
+    "bos_token_id": 50256,
+    "eos_token_id": 50256,
 }
 BERT_USUAL = {
     "vocab_size": 30522,
@@ -68,6 +73,7 @@ T5_USUAL = {
     "layer_norm_epsilon": 1e-6,
     "feed_forward_proj": "relu",
     "pad_token_id": 0,
+    "eos_token_id": 1,
     "n_positions": 512,
     "is_encoder_decoder": True,
     "tie_word_embeddings": True,
@@ -88,8 +94,9 @@ GATED_ACTIVATIONS |= {"gelu": "geglu", "silu": "swiglu", "swish": "swiglu"}
 PROJECTIONS = {name: (False, name) for name in ACTIVATIONS}
 PROJECTIONS |= {f"gated-{name}": (True, name) for name in GATED_ACTIVATIONS} | {"gated-gelu": (True, "gelu_new")}
 
+SPECIAL_IDS = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id")
 # what may be null; null means: as another field says
-OPTIONAL = ("n_inner", "num_decoder_layers", "classifier_dropout", *decoders.OPTIONAL)
+OPTIONAL = ("n_inner", "num_decoder_layers", "classifier_dropout", *SPECIAL_IDS, *decoders.OPTIONAL)
 # of every model: weights that are packed, and layers that differ from each other
 NEEDED = {"quantization_config": None, "per_layer_config": None}
 
@@ -103,7 +110,16 @@ def config_from_huggingface(theirs: Mapping[str, Any], **changes: Any) -> Transf
     we cannot represent, and TypeError for a field of another type, or unless `theirs` is a dictionary.
     """
     kind, given = complete_config(theirs)
-    return kind.translate(given, changes)
+    return kind.translate(given, {**_special_ids(given), **changes})
+
+
+def read_config(folder: str | os.PathLike[str]) -> Any:
+    """The config.json in `folder`, with the special ids that its generation_config.json has, if it is there."""
+    theirs, generation = read_json(Path(folder) / "config.json"), Path(folder) / "generation_config.json"
+    settings = read_json(generation) if generation.is_file() else {}
+    if isinstance(theirs, dict) and isinstance(settings, dict):
+        theirs |= {name: settings[name] for name in SPECIAL_IDS if name in settings}
+    return theirs
 
 
 def complete_config(theirs: Mapping[str, Any]) -> tuple["Kind", dict[str, Any]]:
@@ -127,6 +143,23 @@ def complete_config(theirs: Mapping[str, Any]) -> tuple["Kind", dict[str, Any]]:
     return kind, given
 
 
+def _special_ids(given):
+    """Our padding, start and end. A negative id is none, and padding that also ends a text marks no padding."""
+    for name in SPECIAL_IDS:
+        ids = given.get(name)
+        several = ids if name == "eos_token_id" and isinstance(ids, list) else [] if ids is None else [ids]
+        if any(not isinstance(id, int) or isinstance(id, bool) for id in several):
+            kinds = "a whole number, a list of them or null" if name == "eos_token_id" else "a whole number or null"
+            raise TypeError(f"{name} must be {kinds}, got {ids!r}")
+    end, padding, start = given.get("eos_token_id"), given.get("pad_token_id"), given.get("bos_token_id")
+    ends = tuple(id for id in (end if isinstance(end, list) else [end]) if id is not None and id >= 0)
+    if given["model_type"] == "t5":
+        start = padding if given.get("decoder_start_token_id") is None else given["decoder_start_token_id"]
+    ids = {"padding": None if padding in ends else padding, "start": start}
+    ids = {name: None if id is None or id < 0 else id for name, id in ids.items()}
+    return {**ids, "end": ends[0] if len(ends) == 1 else ends or None}
+
+
 def _check_field(name, value, usual):
     """TypeError or ValueError unless `value` is of the kind of `usual`, their default."""
     if isinstance(usual, (str, list)):
@@ -138,7 +171,7 @@ def _check_field(name, value, usual):
             raise ValueError(f"{name} must be at least 0 and finite, got {value}")
     elif isinstance(usual, float) or name == "classifier_dropout":
         check_rate(name, value)
-    elif name != "pad_token_id":  # which is one of those needed, where it matters
+    elif name not in SPECIAL_IDS:
         check_integer(name, value, least=1)
 
 
@@ -253,7 +286,6 @@ KINDS = {
         {},
         {
             "hidden_act": "gelu",
-            "pad_token_id": 0,
             "position_embedding_type": "absolute",
             "is_decoder": False,
             "add_cross_attention": False,
@@ -265,7 +297,6 @@ KINDS = {
         T5_USUAL,
         T5_ALIASES,
         {
-            "pad_token_id": 0,
             "relative_attention_num_buckets": 32,
             "relative_attention_max_distance": 128,
             "is_encoder_decoder": True,

@@ -13,13 +13,12 @@ from minitransformer.decoding import generate_tokens
 from minitransformer.decoding.incremental import SlidingState
 from minitransformer.decoding.speculative import Speculation
 from minitransformer.interop.huggingface import MODELS, load_huggingface
-from minitransformer.interop.huggingface_configs import complete_config
+from minitransformer.interop.huggingface_configs import complete_config, read_config
 from minitransformer.interop.huggingface_files import read_json
 from minitransformer.interop.huggingface_tokenizers import load_huggingface_tokenizer
 from minitransformer.models.gpt import GPT
 from minitransformer.tokenizers.base import Tokenizer
-
-GPT2_EOS = 50256  # <|endoftext|> in GPT-2's own vocabulary, where config.json does not say otherwise
+from minitransformer.vocabulary import SPECIAL_TOKENS
 
 
 class Piece(NamedTuple):
@@ -45,11 +44,13 @@ class TextModel:
     a tokenizer with more ids than the model.
     """
 
-    def __init__(self, model: GPT, tokenizer: Tokenizer, ends: frozenset[int] = frozenset()) -> None:
+    def __init__(self, model: GPT, tokenizer: Tokenizer) -> None:
         known, size = tokenizer.vocab_size, model.config.vocab_size
         if known > size:
             raise ValueError(f"the tokenizer has {known:,} tokens, and its model only {size:,}")
-        self.model, self.tokenizer, self.ends = model, tokenizer, ends
+        own = tokenizer.tokens[: len(SPECIAL_TOKENS)] == SPECIAL_TOKENS
+        self.model, self.tokenizer = model, tokenizer
+        self.ends = () if own else model.config.ends  # texts of our own tokenizers have no end
 
     def continue_text(
         self,
@@ -77,11 +78,9 @@ class TextModel:
             steps: Any = partial(generate_tokens, no_repeat=no_repeat)
             if speculation is not None:
                 steps = speculation.generate_tokens
-            for token, log_prob in steps(self.decoding_state(), ids, max_new_tokens, choose, eos=None):
+            for token, log_prob in steps(self.decoding_state(), ids, max_new_tokens, choose, eos=self.ends):
                 log_probs.append(float(log_prob[0]))
                 yield int(token[0])
-                if int(token[0]) in self.ends:
-                    return
 
         for count, text in enumerate(self.tokenizer.decode_stream(new_ids())):
             yield Piece(text, log_probs[count] if count < len(log_probs) else None)
@@ -97,14 +96,14 @@ def load_text_model(folder: str | os.PathLike[str]) -> TextModel:
     Raises the errors of `load_huggingface` and `load_huggingface_tokenizer`, and ValueError for a model that is not a
     decoder alone.
     """
-    theirs = read_json(Path(folder) / "config.json")
+    theirs = read_config(folder)
     complete_config(theirs)
     if MODELS[theirs["model_type"]] is not GPT:
         raise ValueError(f"{folder} has a {theirs['model_type']}, and only a decoder alone can continue a text")
     tokenizer = load_huggingface_tokenizer(folder)
     model = load_huggingface(folder)
     assert isinstance(model, GPT)
-    return TextModel(model, tokenizer, _ends_of_text(folder, theirs))
+    return TextModel(model, tokenizer)
 
 
 class _TextState(SlidingState):
@@ -124,19 +123,3 @@ class _TextState(SlidingState):
         if not np.isfinite(logits).all():
             raise ValueError("the model computes NaN or infinity: its weights are too large for float32")
         return logits[..., : self.known]
-
-
-def _ends_of_text(folder, theirs):
-    """The ids that end a text: generation_config.json comes before config.json, and there may be several or none."""
-    path = Path(folder) / "generation_config.json"
-    settings = read_json(path) if path.is_file() else {}
-    for content in (settings, theirs):
-        if isinstance(content, dict) and "eos_token_id" in content:
-            eos = content["eos_token_id"]
-            break
-    else:
-        eos = GPT2_EOS if theirs["model_type"] == "gpt2" else None
-    ends = eos if isinstance(eos, list) else [] if eos is None else [eos]
-    if not all(isinstance(id, int) and not isinstance(id, bool) for id in ends):
-        raise TypeError(f"eos_token_id must be a whole number, a list of them or null, got {eos!r}")
-    return frozenset(ends)

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minitransformer.backend import backend_name, to_device, xp
-from minitransformer.checks import check_ids, check_rate
+from minitransformer.checks import check_rate, check_targets
+from minitransformer.config import special_ids
 from minitransformer.core import Layer
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.layers.foreign import belongs
-from minitransformer.vocabulary import PAD
 
 LOGITS = 2**23  # in a block, 34 MB in float32: enough rows for fast matrix products, at the paper's vocabulary 226
 GPU_LOGITS = 2**27  # 537 MB, for few launches
@@ -20,27 +20,46 @@ class CrossEntropyLoss:
     """Mean cross-entropy in nats over the tokens that are not padding, with label smoothing (paper section 5.4).
 
     `label_smoothing` is the paper's epsilon_ls: 0.1 in the paper, 0 by default. Raises ValueError outside [0, 1).
+    `padding` is the target that does not count, the `padding` of the model's configuration; None: every target counts.
     """
 
-    def __init__(self, label_smoothing: float = 0.0) -> None:
+    def __init__(self, label_smoothing: float = 0.0, padding: int | None = 0) -> None:
         self.label_smoothing = check_rate("label_smoothing", label_smoothing)
+        self.padding = padding
 
     def forward(self, logits: xp.ndarray, targets: np.ndarray) -> tuple[xp.ndarray, Any]:
         """logits (..., V), targets (...) ids on the host -> the loss, a 0-d array, and a cache for backward.
 
         Overwrites the array of the logits. Raises IndexError for targets outside the vocabulary.
         """
-        check_ids("targets", targets, logits.shape[-1])  # on the host: a GPU would read out of bounds silently
-        return cross_entropy(logits, to_device(targets), self.label_smoothing, PAD, overwrite=True)
+        check_targets(
+            targets, logits.shape[:-1], logits.shape[-1], self.padding
+        )  # on the host: a GPU would read out of bounds silently
+        return cross_entropy(logits, to_device(targets), self.label_smoothing, self.padding, overwrite=True)
 
     def backward(self, dloss: float, cache: Any) -> xp.ndarray:
         """dlogits (..., V) from dloss, which is 1 for the gradient of the loss itself."""
         return cross_entropy_backward(dloss, cache)
 
-    @staticmethod
-    def num_terms(targets: np.ndarray) -> int:
+    def num_terms(self, targets: np.ndarray) -> int:
         """The number of tokens that the mean is over: the weight of a part of a batch in the loss of the whole."""
-        return int(np.count_nonzero(targets != PAD))
+        return len(counted_targets(targets, self.padding))
+
+
+def loss_for(model: Any, label_smoothing: float = 0.0) -> CrossEntropyLoss:
+    """The loss of which the model's padding is no target. To a classifier this is class 0."""
+    is_classifier = getattr(model, "options", {}).get("num_classes") is not None
+    return CrossEntropyLoss(label_smoothing, 0 if is_classifier else special_ids(model).padding)
+
+
+def padding_of(loss_fn: Any, model: Any) -> int | None:
+    """The target that does not count, or None: what the loss says, or else what `loss_for` the model would say."""
+    return (loss_fn if hasattr(loss_fn, "padding") else loss_for(model)).padding
+
+
+def counted_targets(targets: np.ndarray, padding: int | None) -> np.ndarray:
+    """The places of the targets that are not padding, in the flattened array."""
+    return np.arange(targets.size) if padding is None else np.flatnonzero(targets != padding)
 
 
 class Identity(Layer):
@@ -116,7 +135,7 @@ def blockwise_loss(
     loss, right, dy = xp.zeros((), y.dtype), 0, None if weight is None else xp.zeros_like(tokens)
     max_logits = most_logits() if max_logits is None else max_logits
     per_token = model.config.vocab_size if has_features(model) else y.shape[-1]
-    for rows, block in _blocks(targets_n, max(1, max_logits // per_token)):
+    for rows, block in _blocks(targets_n, padding_of(loss_fn, model), max(1, max_logits // per_token)):
         share = loss_fn.num_terms(block) / total
         loss_of_block, dy_rows, is_right = _loss_of_block(
             head, tokens[rows], block, loss_fn, None if dy is None else weight * share, rng, measure
@@ -139,9 +158,9 @@ def _loss_of_block(head, y, targets, loss_fn, weight, rng, measure):
     return loss, dy, is_right
 
 
-def _blocks(targets: np.ndarray, size: int) -> Iterator[tuple[slice | xp.ndarray, np.ndarray]]:
+def _blocks(targets: np.ndarray, padding: int | None, size: int) -> Iterator[tuple[slice | xp.ndarray, np.ndarray]]:
     """(rows, targets of these rows) of `size` targets that count; rows are a slice, which copies nothing, if all do."""
-    counted = np.flatnonzero(targets != PAD)
+    counted = counted_targets(targets, padding)
     for start in range(0, len(counted), size):
         rows = counted[start : start + size]
         all_count = len(counted) == len(targets)

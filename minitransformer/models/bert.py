@@ -19,7 +19,6 @@ from minitransformer.layers import Dropout, Embedding, Encoder, LayerNorm, Linea
 from minitransformer.layers.initializers import normal
 from minitransformer.layers.positions import make_input_positions
 from minitransformer.layers.stack import StackCache
-from minitransformer.vocabulary import PAD
 
 STD = 0.02  # of initial token vectors, which are not multiplied by sqrt(C)
 
@@ -252,7 +251,7 @@ class BERT(Layer):
                 f"segments must have the same shape as ids, {tuple(ids.shape)}, got {tuple(segments.shape)}"
             )
         x, cache_embedding = self.embedding.forward(ids, segments, rng)
-        y, cache_encoder = self.encoder.forward(x, padding_mask(to_device(ids), PAD), rng)
+        y, cache_encoder = self.encoder.forward(x, padding_mask(to_device(ids), self.config.padding), rng)
         return y, BERTFeaturesCache(cache_embedding, cache_encoder)
 
     def features_backward(self, dy: xp.ndarray, cache: BERTFeaturesCache) -> None:

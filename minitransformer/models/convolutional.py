@@ -1,6 +1,7 @@
 """A language model of causal convolutions: what the paper's table 1 compares self-attention with in its third row."""
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -94,9 +95,8 @@ class ConvLM(LanguageModel):
             dy = block.backward(dy, cache_block)
         self.embedding.backward(dy, cache.embedding)
 
-    def decoding_state(self, prompts: np.ndarray, max_new_tokens: int) -> ConvState:
-        """A state that continues prompts (B, T), padded at the end, by at most `max_new_tokens` tokens -> ConvState.
-
-        Raises ValueError if `max_new_tokens` is less than 1. See decoding/incremental.py.
-        """
-        return ConvState.for_prompts(self, prompts, max_new_tokens)
+    def decoding_state(
+        self, prompts: np.ndarray, max_new_tokens: int, lengths: Sequence[int] | None = None
+    ) -> ConvState:
+        """As `GPT.decoding_state` -> ConvState."""
+        return ConvState.for_prompts(self, prompts, max_new_tokens, lengths)

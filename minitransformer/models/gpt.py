@@ -1,5 +1,6 @@
 """Decoder-only: the encoder's layers under a causal mask, to predict each next token (Radford et al. 2018, 2019)."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,9 +95,12 @@ class GPT(LanguageModel):
         """ids (B, T) -> the attention weights (B, H, T, T) of every layer, first layer first -> list."""
         return self.features(ids)[1].blocks.attention_weights()
 
-    def decoding_state(self, prompts: np.ndarray, max_new_tokens: int) -> GPTState:
+    def decoding_state(
+        self, prompts: np.ndarray, max_new_tokens: int, lengths: Sequence[int] | None = None
+    ) -> GPTState:
         """A state that continues prompts (B, T), padded at the end, by at most `max_new_tokens` tokens -> GPTState.
 
-        Raises ValueError if `max_new_tokens` is less than 1. See decoding/incremental.py.
+        `lengths` (B,) are those of the prompts, by default up to the padding of the configuration at their ends. Raises
+        ValueError if `max_new_tokens` is less than 1, or for such lengths. See decoding/incremental.py.
         """
-        return GPTState.for_prompts(self, prompts, max_new_tokens)
+        return GPTState.for_prompts(self, prompts, max_new_tokens, lengths)

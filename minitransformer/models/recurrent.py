@@ -7,7 +7,7 @@ from numpy.typing import DTypeLike
 
 from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_batch_of_ids, check_dtype
-from minitransformer.config import Seq2SeqConfig
+from minitransformer.config import OWN_IDS, ModelConfig, Seq2SeqConfig
 from minitransformer.core import Parameter
 from minitransformer.decoding.incremental import RecurrentState, tokens_of
 from minitransformer.functional.dropout import DropoutCache
@@ -17,7 +17,6 @@ from minitransformer.layers.initializers import normal
 from minitransformer.layers.memory_attention import MemoryAttentionCache
 from minitransformer.layers.recurrent import RecurrentCache, RecurrentStack, State
 from minitransformer.models.base import EncoderDecoder
-from minitransformer.vocabulary import PAD
 
 
 class Encoded(NamedTuple):
@@ -56,7 +55,7 @@ class Seq2Seq(EncoderDecoder):
     The encoder's final state is the decoder's first one, layer by layer. Without attention it is all that the decoder
     knows of the source (Sutskever et al. 2014). With attention (Bahdanau et al. 2015; Luong et al. 2015) the decoder
     also looks at all of the encoder's outputs; see `MemoryAttention` for the order, which is Luong's in all forms.
-    Sequences are ids with padding = 0 at their end, which no step reads and no query attends to.
+    Sequences are ids with `config.padding` at their end, which no step reads and no query attends to.
     """
 
     config_class = Seq2SeqConfig
@@ -86,9 +85,9 @@ class Seq2Seq(EncoderDecoder):
         """source (B, S) ids -> Encoded."""
         check_batch_of_ids("source", source, self.config.vocab_size, self.config.max_len)
         if self.config.reverse_source:
-            source = np.take_along_axis(source, reversed_order(source), axis=1)
+            source = np.take_along_axis(source, reversed_order(source, self.config), axis=1)
         x, cache_embedding = self.source_embedding.forward(source, rng)
-        (memory, state), cache_encoder = self.encoder.forward(x, None, tokens_of(source), rng)
+        (memory, state), cache_encoder = self.encoder.forward(x, None, tokens_of(source, self.config), rng)
         return Encoded(memory, state), Seq2SeqEncodeCache(cache_embedding, cache_encoder)
 
     def encode_backward(self, dencoded: Encoded, cache: Seq2SeqEncodeCache) -> None:
@@ -112,10 +111,10 @@ class Seq2Seq(EncoderDecoder):
                 f"got {len(source)}, {len(target)} and {len(memory)} sequences"
             )
         x, cache_embedding = self.target_embedding.forward(target, rng)
-        (y, _), cache_decoder = self.decoder.forward(x, state, tokens_of(target), rng)
+        (y, _), cache_decoder = self.decoder.forward(x, state, tokens_of(target, self.config), rng)
         cache_attention = None
         if self.attention is not None:
-            y, cache_attention = self.attention.forward(y, memory, to_device(source != PAD)[:, None])
+            y, cache_attention = self.attention.forward(y, memory, to_device(self.config.tokens(source))[:, None])
         y, cache_dropout = self.dropout.forward(y, rng)
         return y, Seq2SeqDecodeCache(memory, cache_embedding, cache_decoder, cache_attention, cache_dropout)
 
@@ -140,7 +139,7 @@ class Seq2Seq(EncoderDecoder):
             return Seq2SeqAttentionWeights([])
         weights = cache.attention.weights[:, None]  # (B, 1, T, S)
         if self.config.reverse_source:
-            order = to_device(reversed_order(source))  # its own inverse
+            order = to_device(reversed_order(source, self.config))  # its own inverse
             weights = xp.take_along_axis(weights, order[:, None, None], axis=-1)
         return Seq2SeqAttentionWeights([weights])
 
@@ -177,7 +176,7 @@ def make_recurrent(
     )
 
 
-def reversed_order(ids: np.ndarray) -> np.ndarray:
+def reversed_order(ids: np.ndarray, config: ModelConfig = OWN_IDS) -> np.ndarray:
     """Where each token of ids (B, S) comes from in the reversed sequence -> (B, S). Padding stays at the end."""
-    lengths, places = (ids != PAD).sum(axis=1, keepdims=True), np.arange(ids.shape[1])
+    lengths, places = config.lengths(ids)[:, None], np.arange(ids.shape[1])
     return np.where(places < lengths, lengths - 1 - places, places)

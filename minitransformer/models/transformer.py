@@ -17,7 +17,6 @@ from minitransformer.layers.initializers import normal
 from minitransformer.layers.positions import make_input_positions
 from minitransformer.layers.stack import StackCache
 from minitransformer.models.base import EncoderDecoder
-from minitransformer.vocabulary import PAD
 
 
 def t5_config(vocab_size: int, **changes: Any) -> TransformerConfig:
@@ -36,7 +35,7 @@ def t5_config(vocab_size: int, **changes: Any) -> TransformerConfig:
         "scale_embeddings": False,
         "scale_scores": False,
         "scale_output": True,
-        "starts_with_padding": True,
+        "start": 0,
     }
     return TransformerConfig(vocab_size, **{**t5, **changes})
 
@@ -66,7 +65,7 @@ class AttentionWeights(NamedTuple):
 class Transformer(EncoderDecoder):
     """An encoder-decoder for `config`; with the default switches, the model of the paper.
 
-    Sequences are ids with padding = 0 at their end, which no token attends to.
+    Sequences are ids with `config.padding` at their end, which no token attends to.
     """
 
     config_class = TransformerConfig
@@ -124,7 +123,7 @@ class Transformer(EncoderDecoder):
         """source (B, S) ids -> memory (B, S, C)."""
         check_batch_of_ids("source", source, self.config.vocab_size, self.config.max_len)
         x, cache_embedding = self.source_embedding.forward(source, rng)
-        memory, cache_encoder = self.encoder.forward(x, self._source_allowed(source), rng)
+        memory, cache_encoder = self.encoder.forward(x, self.source_allowed(source), rng)
         return memory, EncodeCache(cache_embedding, cache_encoder)
 
     def encode_backward(self, dmemory: xp.ndarray, cache: EncodeCache) -> None:
@@ -153,7 +152,7 @@ class Transformer(EncoderDecoder):
             allowed = causal_mask(target.shape[1]) & self.target_allowed(target)  # (B, 1, T, T)
         else:
             allowed = self.target_allowed(target)  # (B, 1, 1, T)
-        z, cache_decoder = self.decoder.forward(y, memory, allowed, self._source_allowed(source), rng)
+        z, cache_decoder = self.decoder.forward(y, memory, allowed, self.source_allowed(source), rng)
         return z, DecodeCache(cache_embedding, cache_decoder)
 
     def decode_backward(self, dz: xp.ndarray, cache: DecodeCache) -> xp.ndarray:
@@ -182,11 +181,11 @@ class Transformer(EncoderDecoder):
 
     def target_allowed(self, ids: np.ndarray, start: int = 0) -> xp.ndarray:
         """Which of the target's ids (B, T), the first at position `start`, may be attended to -> (B, 1, 1, T)."""
-        seen = padding_mask(to_device(ids), PAD)
-        if self.config.starts_with_padding and start == 0:
+        seen = padding_mask(to_device(ids), self.config.padding)
+        if self.config.start == self.config.padding and start == 0:
             seen[..., 0] = True
         return seen
 
-    @staticmethod
-    def _source_allowed(source):
-        return padding_mask(to_device(source), PAD)  # (B, 1, 1, S)
+    def source_allowed(self, source: np.ndarray) -> xp.ndarray:
+        """Which of the source's ids (B, S) may be attended to -> (B, 1, 1, S)."""
+        return padding_mask(to_device(source), self.config.padding)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from minitransformer.data.task import EpochTask, Task
+from minitransformer.layers.losses import loss_for
 from minitransformer.models import BERT, GPT, Seq2Seq, Transformer
 from minitransformer.recipes.clock import Clock
 from minitransformer.recipes.options import (
@@ -21,7 +22,7 @@ from minitransformer.recipes.options import (
 )
 from minitransformer.recipes.processes import make_optimizer, strategy
 from minitransformer.tokenizers import tokenizer_from_dict
-from minitransformer.training import Checkpointer, CrossEntropyLoss, History, train
+from minitransformer.training import Checkpointer, History, train
 from minitransformer.training.averaging import AverageOfLast, Averaging
 
 MAX_LAYERS = 1000  # in each stack
@@ -162,7 +163,7 @@ class Recipe(Generic[Options, Data, Model]):
             data,
             make_optimizer(options, model),
             self.schedule(options, model.config) if end is None else Clock(end, options.steps, with_steps),
-            CrossEntropyLoss(options.label_smoothing),
+            loss_for(model, options.label_smoothing),
             settings,
             averaging=averaging,
             evaluate=evaluate,

@@ -23,6 +23,7 @@ from minitransformer.data import (
 )
 from minitransformer.decoding.writing import generate
 from minitransformer.evaluation import mean_loss
+from minitransformer.layers.losses import counted_targets
 from minitransformer.models import BERT, GPT, TransformerConfig, bert_config, gpt_config
 from minitransformer.recipes.options import at_least_1, check_rate, option, option_name
 from minitransformer.recipes.recipe import CorpusOptions, CorpusRecipe, Trained
@@ -32,7 +33,6 @@ from minitransformer.system.progress import tqdm
 from minitransformer.tokenizers import BytePairTokenizer, CharacterTokenizer, Tokenizer
 from minitransformer.tokenizers.byte_pair import SMALLEST
 from minitransformer.training import History, cosine
-from minitransformer.vocabulary import PAD
 
 MOST, LEAST, READS = 60_800, 9_600, 25  # a text is read so many times, if that takes so many windows
 MOST_DROPOUT = 0.2  # 200,000 characters of Python's documentation, read 25 times: 2.10 bits each, and 2.61 with 0
@@ -150,7 +150,7 @@ class TextRecipe(CorpusRecipe[TextOptions, Windows, Model]):
 
     def per_unit(self, data: Windows, batches: Iterable[TextBatch]) -> float:
         """The targets of `batches` in a unit."""
-        return tokens_per_character(data.tokenizer, batches)
+        return tokens_per_character(data, batches)
 
     def show(self, options: TextOptions, model: Model, data: Windows) -> None:
         """Print a sample of the model's output. The base class prints nothing."""
@@ -159,7 +159,7 @@ class TextRecipe(CorpusRecipe[TextOptions, Windows, Model]):
         """Bits per character, and the perplexity of a token, on all of the held-out text."""
         batches = list(data.held_out_batches(64))
         nats = mean_loss(model, batches, options.micro_batch_size)
-        bits = nats / math.log(2) * tokens_per_character(data.tokenizer, batches)
+        bits = nats / math.log(2) * tokens_per_character(data, batches)
         return {"bits_per_character": bits, "perplexity": math.exp(nats)}, None
 
     def draw(self, trained: Trained[TextOptions, Windows, Model], folder: Path) -> list[Path]:
@@ -239,10 +239,11 @@ def spread_windows(data: TextTask | MaskedTask) -> TextBatch:
     return type(batch)(*(ids[rows] for ids in batch))
 
 
-def tokens_per_character(tokenizer: Tokenizer, batches: Iterable[TextBatch]) -> float:
-    """The tokens that are predicted in `batches`, per character that they stand for."""
+def tokens_per_character(data: TextTask | MaskedTask, batches: Iterable[TextBatch]) -> float:
+    """The tokens that are predicted in `batches` of `data`, per character that they stand for."""
     targets = np.concatenate([batch.targets.ravel() for batch in batches])
-    return np.count_nonzero(targets != PAD) / max(1, tokenizer.count_characters(targets))
+    targets = targets[counted_targets(targets, data.padding)]
+    return len(targets) / max(1, data.tokenizer.count_characters(targets))
 
 
 def make_tokenizer(options: TextOptions, corpus: Corpus) -> Tokenizer:

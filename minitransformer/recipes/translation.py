@@ -35,7 +35,6 @@ from minitransformer.system.progress import tqdm
 from minitransformer.tokenizers import BytePairTokenizer, Tokenizer
 from minitransformer.tokenizers.byte_pair import SMALLEST
 from minitransformer.training import AverageOfLast, History, cosine
-from minitransformer.vocabulary import BOS
 
 SAMPLES = 10  # of the test pairs, which are printed and drawn
 SMALL: dict[str, Any] = {"d_model": 96, "dropout": 0.2}  # for less than a million characters
@@ -293,8 +292,8 @@ def attention_maps(model: Model, tokenizer: Tokenizer, sources: list[str]) -> It
     from minitransformer.plotting import readable
 
     for text, found in zip(sources, find_translations(model, tokenizer, sources), strict=True):
-        source = encode_source(tokenizer, text, model.config.max_len)
-        weights = model.attention_weights(source[None], np.array([[BOS, *found.ids[:-1]]])).cross[-1][0]
+        source = encode_source(tokenizer, text, model.config.max_len, model.config)
+        weights = model.attention_weights(source[None], np.array([[model.config.start, *found.ids[:-1]]])).cross[-1][0]
         queries, keys = ([readable(tokenizer.tokens[id]) for id in ids] for ids in (found.ids, source))
         yield to_host(weights).mean(axis=0), queries, keys
 

@@ -128,7 +128,7 @@ def _check_same_model(model, config, classes):
     """
     for name, value in config.items():
         own = getattr(getattr(model, "config", None), name, value)
-        if own != value:
+        if own != (tuple(value) if isinstance(value, list) else value):
             raise ValueError(f"its config has {name} = {value!r}, and the model's has {own!r}")
     if classes:
         own_classes = class_names(model)
@@ -179,6 +179,8 @@ def _rebuild(header, state):
     model_class = MODELS[check_choice("model", header.get("model", "Transformer"), MODELS)]
     fields, options = _object(header, "config"), _object(header, "options")
     fields.pop("label_smoothing", None)  # version 0.1 stored it here; now it belongs to the loss
+    if fields.pop("starts_with_padding", False):  # as T5 was stored before models had a `start`
+        fields["start"] = 0
     known = {field.name: field for field in dataclasses.fields(model_class.config_class)}
     _check_fields("config", fields, known)
     _check_fields("options", options, set(inspect.signature(model_class).parameters) - {"config", "seed", "dtype"})

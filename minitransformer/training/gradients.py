@@ -15,8 +15,7 @@ import numpy as np
 from minitransformer.backend import to_device, xp
 from minitransformer.data.task import TrainingBatch
 from minitransformer.layers.experts import weighted_backward
-from minitransformer.layers.losses import blockwise_loss, has_features
-from minitransformer.vocabulary import PAD
+from minitransformer.layers.losses import blockwise_loss, counted_targets, has_features, padding_of
 
 
 class Measured(NamedTuple):
@@ -42,7 +41,8 @@ class PlainGradients:
     def __call__(self, batch: TrainingBatch, weight: float = 1.0, measure: bool = False) -> Measured:
         """See `Gradients`."""
         y, cache = self.model.forward(*batch.inputs, rng=self.rng)
-        accuracy = accuracy_of(y, batch.targets) if measure else None  # before the loss, which may overwrite y
+        padding = padding_of(self.loss_fn, self.model)
+        accuracy = accuracy_of(y, batch.targets, padding) if measure else None  # before the loss, which may overwrite y
         loss, loss_cache = self.loss_fn.forward(y, batch.targets)
         weighted_backward(weight, self.model.backward, self.loss_fn.backward(weight, loss_cache), cache)
         return Measured(loss, accuracy)
@@ -68,12 +68,13 @@ def gradients_of(model: Any, loss_fn: Any, rng: np.random.Generator | None = Non
     return kind(model, loss_fn, rng)
 
 
-def accuracy_of(logits: xp.ndarray, targets: Any) -> xp.ndarray | None:
+def accuracy_of(logits: xp.ndarray, targets: Any, padding: int | None) -> xp.ndarray | None:
     """The share of targets, without padding, that have the largest logit; None if the targets are not classes."""
     if getattr(targets, "dtype", np.dtype(float)).kind not in "iu" or targets.shape != logits.shape[:-1]:
         return None
-    right = (logits.argmax(axis=-1) == to_device(targets)) & to_device(targets != PAD)
-    return xp.asarray(right.sum() / max(int((targets != PAD).sum()), 1), logits.real.dtype)
+    counted = counted_targets(targets, padding)
+    right = (logits.argmax(axis=-1) == to_device(targets)).reshape(-1)[to_device(counted)]
+    return xp.asarray(right.sum() / max(len(counted), 1), logits.real.dtype)
 
 
 def in_parts(

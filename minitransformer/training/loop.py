@@ -13,7 +13,7 @@ from typing import Any
 
 from minitransformer.core import Layer
 from minitransformer.data.task import EpochTask, Task
-from minitransformer.layers.losses import CrossEntropyLoss
+from minitransformer.layers.losses import loss_for
 from minitransformer.system.process import keep_freed_memory, limit_threads
 from minitransformer.system.progress import tqdm
 from minitransformer.system.signals import Postponed
@@ -72,7 +72,7 @@ def train(
     strategy = strategy or Strategy(num_threads)
     if checkpointer:
         checkpointer.check(model)
-    run = TrainingRun(model, data, optimizer, loss_fn or CrossEntropyLoss(), settings, averaging, strategy, resume)
+    run = TrainingRun(model, data, optimizer, loss_fn or loss_for(model), settings, averaging, strategy, resume)
     progress = tqdm(total=settings.steps, initial=run.step, unit="step", disable=None if strategy.is_root else True)
     with Postponed(to_take=checkpointer is not None) as signals, limit_threads(strategy.num_threads), progress:
         while (step := run.step + 1) <= settings.steps:  # a schedule that follows the clock changes it

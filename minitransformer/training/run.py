@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from minitransformer.backend import xp
+from minitransformer.config import special_ids
 from minitransformer.core import Layer
 from minitransformer.data.task import EpochTask, Task, TrainingBatch
 from minitransformer.layers.losses import CrossEntropyLoss
@@ -17,7 +18,6 @@ from minitransformer.training.gradients import Measured
 from minitransformer.training.optimizers import Adam
 from minitransformer.training.parallel.strategy import Strategy
 from minitransformer.training.settings import TrainingSettings
-from minitransformer.vocabulary import PAD
 
 MEASURED = ("losses", "norms", "learning_rates", "accuracies")  # the fields of History that are saved as arrays
 
@@ -94,7 +94,7 @@ class TrainingRun:
         history.losses.append(measured.loss)
         history.norms.append(norm)
         history.learning_rates.append(learning_rate)
-        history.tokens += sum(int((ids != PAD).sum()) for ids in batch.inputs)
+        history.tokens += sum(int(special_ids(self.model).tokens(ids).sum()) for ids in batch.inputs)
         if measured.accuracy is not None:
             self.gradients.check_pending()
             history.accuracies.append(float(measured.accuracy))

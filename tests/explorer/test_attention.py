@@ -89,7 +89,7 @@ def test_weights_are_those_of_the_forward_pass(make):
     if isinstance(model, GPT):
         inputs = (np.array([[5, 9, 3, EOS, 4, 8]]),)
     else:
-        start = PAD if model.config.starts_with_padding else BOS
+        start = model.config.start
         inputs = (np.array([[5, 9, 3, EOS]]), np.array([[start, 4, 8]]))
     right = flat_weights(model, inputs)
     assert len(data["maps"]) == len(right) == (2 if isinstance(model, GPT) else 6)
@@ -105,7 +105,7 @@ def test_the_sum_of_logarithms_is_that_of_the_written_tokens(make):
     target = targets[0][targets[0] != PAD]
     if not isinstance(model, GPT):
         target = target[:-1]  # without eos
-        inputs = (inputs[0], np.where(inputs[1] == BOS, PAD if model.config.starts_with_padding else BOS, inputs[1]))
+        inputs = (inputs[0], np.where(inputs[1] == BOS, model.config.start, inputs[1]))
     data = attention_data(model, ids_writing(29), source.tolist(), target.tolist())
     assert data["log_probability"] == pytest.approx(log_probability(model, inputs, targets))
 

@@ -13,7 +13,6 @@ REFUSED = [
     (GPT2_FILE, "quantization_config", {"bits": 4}, "only have quantization_config = None"),
     (GPT2_FILE, "hidden_size", 8, "hidden_size and n_embd are one field, but they are 8 and 12"),
     (BERT_FILE, "hidden_act", "gelu_new", "only have hidden_act = 'gelu', but this one has 'gelu_new'"),
-    (BERT_FILE, "pad_token_id", 1, "only have pad_token_id = 0, but this one has 1"),
     (BERT_FILE, "position_embedding_type", "relative_key", "only have position_embedding_type = 'absolute'"),
     (BERT_FILE, "classifier_dropout", 0.3, "one dropout rate for classifier_dropout and hidden_dropout_prob"),
     (T5_FILE, "d_kv", 8, "only have d_kv = d_model / num_heads = 12 / 3, but this one has 8"),

@@ -60,9 +60,7 @@ def decoded(model):
 @every_version
 def test_the_padding_that_starts_the_target_is_seen_and_changes_with_its_vector(version):
     model = build_random(**version)
-    assert (
-        relative_error(model(SOURCE, TARGET), build_random(**version, starts_with_padding=False)(SOURCE, TARGET)) > 1e-2
-    )
+    assert relative_error(model(SOURCE, TARGET), build_random(**version, start=1)(SOURCE, TARGET)) > 1e-2
     logits = host(model(SOURCE, TARGET))
     model.source_embedding.tokens.E.data[0] += 1.0
     changed = host(model(SOURCE, TARGET))
@@ -111,5 +109,5 @@ def test_the_papers_model_has_none_of_t5s_choices():
     assert t5["norm_eps"] == 1e-6
     assert {name for name in paper if paper[name] != t5[name]} == {
         "norm", "normalization", "norm_eps", "bias", "positions",
-        "scale_embeddings", "scale_scores", "scale_output", "starts_with_padding",
+        "scale_embeddings", "scale_scores", "scale_output", "start",
     }  # fmt: skip

@@ -23,7 +23,7 @@ EXHIBITS = (
     Exhibit(
         "decoding goes on after eos",
         "Rows end at different times; what one says while waiting for the others is no answer.",
-        {"decoding:generate_tokens": ("token[finished], log_probs[finished] = PAD, 0", "pass")},
+        {"decoding:generate_tokens": ("token[finished], log_probs[finished] = filler, 0", "pass")},
         "facebookresearch/ParlAI #2058",
     ),
     Exhibit(

@@ -129,7 +129,7 @@ EXHIBITS = (
     Exhibit(
         "a BERT lets all see its padding",
         "A mask that is built and not handed over.",
-        {"models:BERT.features": ("padding_mask(to_device(ids), PAD)", "None")},
+        {"models:BERT.features": ("padding_mask(to_device(ids), self.config.padding)", "None")},
         "yg211/bert_nli #3",
     ),
     Exhibit(

@@ -126,10 +126,8 @@ NOTHING = {  # fields without a meaning for logits, and another value of each
     "_name_or_path": "somewhere",
     "_sliding_window_pattern": 2,  # older files call it sliding_window_pattern; layer_types stand above it
     "architectures": ["Something"],
-    "bos_token_id": 3,
     "chunk_size_feed_forward": 2,
     "dtype": "bfloat16",
-    "eos_token_id": 3,
     "id2label": {"0": "a", "1": "b", "2": "c"},
     "initializer_range": 0.5,
     "is_encoder_decoder": True,
@@ -137,7 +135,6 @@ NOTHING = {  # fields without a meaning for logits, and another value of each
     "output_attentions": True,
     "output_hidden_states": True,
     "output_router_logits": True,
-    "pad_token_id": 3,
     "pretraining_tp": 2,
     "problem_type": "regression",
     "return_dict": False,

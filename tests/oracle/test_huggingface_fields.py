@@ -16,6 +16,7 @@ transformers = pytest.importorskip("transformers")
 from tests.oracle.huggingface_modules import solve  # noqa: E402 - it needs transformers
 
 HONOURED, REFUSED, MEANS_NOTHING = "honoured", "refused", "means nothing"
+SPECIAL_ID = "a special id"  # test_special_ids.py compares what they do
 
 # {field: (another value or, to keep the sizes consistent, several fields; what we make of it)}
 EVERY_MODEL = {
@@ -30,7 +31,7 @@ EVERY_MODEL = {
     "label2id": ({"a": 0, "b": 1, "c": 2}, MEANS_NOTHING),
     "problem_type": ("regression", MEANS_NOTHING),
     "use_cache": (False, MEANS_NOTHING),
-    "eos_token_id": (3, MEANS_NOTHING),
+    "eos_token_id": (3, SPECIAL_ID),
     "_name_or_path": ("somewhere", MEANS_NOTHING),
 }
 FIELDS = {
@@ -60,8 +61,8 @@ FIELDS = {
         "summary_activation": ("tanh", MEANS_NOTHING),
         "summary_proj_to_labels": (False, MEANS_NOTHING),
         "summary_first_dropout": (0.5, MEANS_NOTHING),
-        "bos_token_id": (3, MEANS_NOTHING),
-        "pad_token_id": (3, MEANS_NOTHING),
+        "bos_token_id": (3, SPECIAL_ID),
+        "pad_token_id": (3, SPECIAL_ID),
         "hidden_size": (24, REFUSED),
         "max_position_embeddings": (10, REFUSED),
         "num_attention_heads": (2, REFUSED),
@@ -82,13 +83,13 @@ FIELDS = {
         "classifier_dropout": (0.3, REFUSED),
         "layer_norm_eps": (0.2, HONOURED),
         "hidden_act": ("gelu_new", REFUSED),
-        "pad_token_id": (3, REFUSED),
+        "pad_token_id": (3, SPECIAL_ID),
         "is_decoder": (True, REFUSED),
         "add_cross_attention": (True, REFUSED),
         "tie_word_embeddings": (False, REFUSED),
         "is_encoder_decoder": (True, MEANS_NOTHING),
         "initializer_range": (0.5, MEANS_NOTHING),
-        "bos_token_id": (3, MEANS_NOTHING),
+        "bos_token_id": (3, SPECIAL_ID),
     },
     "t5": {
         **EVERY_MODEL,
@@ -109,7 +110,7 @@ FIELDS = {
         "is_gated_act": ({"is_gated_act": True, "dense_act_fn": "silu"}, HONOURED),
         "scale_decoder_outputs": (False, HONOURED),
         "tie_word_embeddings": (False, HONOURED),
-        "pad_token_id": (3, REFUSED),
+        "pad_token_id": (3, SPECIAL_ID),
         "is_encoder_decoder": (False, REFUSED),
         "is_decoder": (True, MEANS_NOTHING),
         "initializer_factor": (0.5, MEANS_NOTHING),
@@ -147,6 +148,9 @@ def test_a_changed_field_changes_our_model_as_theirs_or_is_refused(kind, field):
     if verdict is REFUSED:
         with pytest.raises(ValueError, match=rf"\b{field}\b"):
             config_from_huggingface(config_file(changed) | changes)
+        return
+    if verdict is SPECIAL_ID:
+        assert config_from_huggingface(config_file(changed)) != config_from_huggingface(config_file(case))
         return
     if field not in (
         "return_dict",

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from minitransformer.config import special_ids
 from minitransformer.core import Layer
 from minitransformer.data import get_task
 from minitransformer.data.task import EpochTask, Task
@@ -22,7 +23,6 @@ from minitransformer.system.process import limit_threads
 from minitransformer.system.progress import tqdm
 from minitransformer.system.signals import blocked
 from minitransformer.training.batches import Batches
-from minitransformer.vocabulary import PAD
 
 PARAMETERS = 150_000  # of each model, or as many fewer as the next smaller even width has
 WARM_UP = 100  # steps
@@ -80,7 +80,7 @@ def train_for(
             rate = peak * min(1.0, (len(losses) + 1) / warmup) * (1.0 - used)
             batch = batches.next()
             losses.append(float(step(batch, rate)))
-            tokens += sum(int((ids != PAD).sum()) for ids in batch.inputs)
+            tokens += sum(int(special_ids(model).tokens(ids).sum()) for ids in batch.inputs)
     return {"steps": len(losses), "tokens": tokens, "loss": float(np.mean(losses[-50:]))}
 
 

@@ -9,7 +9,6 @@ from torch import nn
 from minitransformer.functional import sinusoidal_positions
 from minitransformer.interop import to_pytorch
 from minitransformer.models import Transformer, TransformerConfig
-from minitransformer.vocabulary import PAD
 
 
 class PyTorchTransformer(nn.Module):
@@ -24,7 +23,7 @@ class PyTorchTransformer(nn.Module):
 
     def __init__(self, config: TransformerConfig, dtype: torch.dtype = torch.float32) -> None:
         super().__init__()
-        C = config.d_model
+        C, self.padding = config.d_model, config.padding
         self.embedding = nn.Embedding(config.vocab_size, C)
         nn.init.normal_(self.embedding.weight, std=C**-0.5)
         positions = torch.from_numpy(sinusoidal_positions(config.max_len, C, np.float64))
@@ -43,14 +42,14 @@ class PyTorchTransformer(nn.Module):
 
     def forward(self, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         """Ids (B, S) and (B, T) -> logits (B, T, V)."""
-        padded = source == PAD  # PyTorch's masks are True where attention is forbidden
+        padded = source == self.padding  # PyTorch's masks are True where attention is forbidden
         future = torch.ones(target.shape[1], target.shape[1], dtype=torch.bool, device=target.device).triu(1)
         memory = self.encoder(self._embed(source), src_key_padding_mask=padded)
         y = self.decoder(
             self._embed(target),
             memory,
             tgt_mask=future,
-            tgt_key_padding_mask=target == PAD,
+            tgt_key_padding_mask=target == self.padding,
             memory_key_padding_mask=padded,
         )
         return y @ self.embedding.weight.T

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from minitransformer.backend import backend_name
+from minitransformer.config import OWN_IDS, ModelConfig
 from minitransformer.core import Parameter
 from minitransformer.data.by_length import cut_by_length
 from minitransformer.data.task import TrainingBatch
@@ -16,12 +17,12 @@ class ByLength:
     On a GPU, a part costs more than the padding that it saves, and the batch stays whole.
     """
 
-    def __init__(self, gradients: Gradients, loss_fn: object) -> None:
-        self.gradients, self.num_terms = gradients, count_terms(loss_fn)
+    def __init__(self, gradients: Gradients, loss_fn: object, config: ModelConfig = OWN_IDS) -> None:
+        self.gradients, self.num_terms, self.config = gradients, count_terms(loss_fn), config
 
     def __call__(self, batch: TrainingBatch, weight: float = 1.0, measure: bool = False) -> Measured:
         """See `Gradients`."""
-        parts = [batch] if backend_name() != "numpy" else cut_by_length(batch)
+        parts = [batch] if backend_name() != "numpy" else cut_by_length(batch, self.config)
         if len(parts) == 1:
             return self.gradients(batch, weight, measure)
         return in_parts(self.gradients, parts, [self.num_terms(part.targets) for part in parts], weight, measure)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from minitransformer.config import special_ids
 from minitransformer.layers.losses import CrossEntropyLoss
 from minitransformer.system.generators import generator_state, make_generator, restore_generator
 from minitransformer.training.anomaly_hooks import SILENT
@@ -81,7 +82,7 @@ class Strategy:
         optimizer.team = self.workers.team
         gradients: Gradients = self.workers if self.num_threads > 1 else self.workers.gradients[0]
         if type(loss_fn) is CrossEntropyLoss:  # to any other loss, padding may mean something
-            gradients = ByLength(gradients, loss_fn)
+            gradients = ByLength(gradients, loss_fn, special_ids(model))
         if settings.grad_accumulation_steps > 1:
             gradients = GradientAccumulation(gradients, loss_fn, settings.grad_accumulation_steps, alone)
         if self.communicator.size == 1:
