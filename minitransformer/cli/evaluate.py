@@ -20,8 +20,7 @@ perplexity of 20 it is as unsure of the next token as if it chose among 20 that 
 
 A model reads only so many tokens at a time, and predicts a token better the more of the text before it has been read.
 So the windows overlap: each begins --stride tokens after the one before, and only the tokens that are new in it count.
-A smaller stride gives every token more to read before it, and takes longer. The windows, and the weights with which
-their losses are averaged, are those of the example in Hugging Face's documentation.
+A smaller stride gives every token more to read before it, and takes longer. Every token that is predicted counts once.
 
 Models with different tokenizers cannot be compared by their perplexity, because the tokens of one may be ten times as
 long as those of another. Bits per character can be: the bits that the model needs for the whole text, by its length.
@@ -43,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     model, tokenizer = open_model(run, "text")
     if not isinstance(model, GPT) or tokenizer is None:
         raise ValueError(f"{run} is a {type(model).__name__}: evaluate takes GPTs that were saved with a tokenizer")
-    stride = max(2, model.config.max_len // 2) if arguments.stride is None else arguments.stride
+    stride = max(1, model.config.max_len // 2) if arguments.stride is None else arguments.stride
     text = read_text(arguments.text)
     if not text:
         raise ValueError(f"{arguments.text} is empty")

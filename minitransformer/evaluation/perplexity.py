@@ -1,9 +1,8 @@
 """The loss on a text that is longer than a model reads: in overlapping windows, of which only new tokens count.
 
-The windows and their weights are those of the example in Hugging Face's documentation, "Perplexity of fixed-length
-models", so that the perplexities can be compared. There a window's weight is the number of its new tokens minus 1, and
-so it is here: that is the number that the first window scores, because nothing predicts its first token, while later
-windows score one token more than their weight says.
+The loss is the mean over all tokens that are predicted, each once. The example in Hugging Face's documentation,
+"Perplexity of fixed-length models", has the same windows, but weighs the mean of each with one token less than it
+scores in all windows but the first, so it prints another number.
 """
 
 import math
@@ -30,13 +29,12 @@ class Window(NamedTuple):
 def strided_windows(length: int, max_length: int, stride: int) -> list[Window]:
     """Windows of `max_length` tokens, a `stride` apart, over a text of `length` tokens; the last one may be shorter.
 
-    Raises ValueError for a text of fewer than 2 tokens, and unless 2 <= stride <= max_length: with a stride of 1 every
-    window but the first would have the weight 0.
+    Raises ValueError for a text of fewer than 2 tokens, and unless 1 <= stride <= max_length.
     """
     if length < 2:
         raise ValueError(f"the text must have at least 2 tokens, got {length}: nothing predicts the first one")
-    if not 2 <= check_integer("stride", stride) <= check_integer("max_length", max_length):
-        raise ValueError(f"stride must be from 2 to the length of a window, {max_length}, got {stride}")
+    if not 1 <= check_integer("stride", stride) <= check_integer("max_length", max_length):
+        raise ValueError(f"stride must be from 1 to the length of a window, {max_length}, got {stride}")
     last = max(0, -(-(length - max_length) // stride))  # the number of the first window that reaches the end
     ends = [0, *(min(i * stride + max_length, length) for i in range(last + 1))]
     return [Window(i * stride, ends[i], ends[i + 1]) for i in range(last + 1)]
@@ -48,20 +46,20 @@ def windowed_loss(model: GPT, ids: np.ndarray, windows: Iterable[Window]) -> flo
     No caches are kept, and logits are made for new tokens alone, a block at a time. Every id counts.
     Raises IndexError or ValueError for ids or windows that the model cannot read, and for a loss that is not finite.
     """
-    total, weights = 0.0, 0
+    total, predicted = 0.0, 0
     for start, new, end in windows:
-        weight = end - new - 1
-        total += weight * _loss(model, ids[start:end], end - max(new, start + 1)) if weight else 0.0
-        weights += weight
+        count = end - max(new, start + 1)  # nothing predicts a window's first token
+        total += _loss(model, ids[start:end], count) if count else 0.0
+        predicted += count
     if not math.isfinite(total):
         raise ValueError(
             f"the model computes NaN or infinity: its weights are too large for {model.output.E.data.dtype}"
         )
-    return total / weights
+    return total / predicted
 
 
 def _loss(model, ids, count):
-    """The mean loss of the last `count` of ids (T,)."""
+    """The sum of the losses of the last `count` of ids (T,)."""
     check_batch_of_ids("ids", ids[None], model.config.vocab_size, model.config.max_len)
     total, size = 0.0, max(1, most_logits() // model.config.vocab_size)
     with np.errstate(over="ignore", invalid="ignore"):  # reported above
@@ -71,4 +69,4 @@ def _loss(model, ids, count):
             targets = ids[-count:][rows]
             loss, _ = cross_entropy(model.output(y[rows]), to_device(targets), pad=None, overwrite=True)
             total += float(loss) * len(targets)
-    return total / count
+    return total

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minitransformer.backend import backend_name, to_device, xp
-from minitransformer.checks import check_rate, check_targets
+from minitransformer.checks import check_ids, check_rate
 from minitransformer.config import special_ids
 from minitransformer.core import Layer
 from minitransformer.functional import cross_entropy, cross_entropy_backward
@@ -32,9 +32,7 @@ class CrossEntropyLoss:
 
         Overwrites the array of the logits. Raises IndexError for targets outside the vocabulary.
         """
-        check_targets(
-            targets, logits.shape[:-1], logits.shape[-1], self.padding
-        )  # on the host: a GPU would read out of bounds silently
+        check_ids("targets", targets, logits.shape[-1])  # on the host: a GPU would read out of bounds silently
         return cross_entropy(logits, to_device(targets), self.label_smoothing, self.padding, overwrite=True)
 
     def backward(self, dloss: float, cache: Any) -> xp.ndarray:

@@ -79,7 +79,8 @@ def test_the_files_say_which_tokens_end_a_text(config, generation, ends, tmp_pat
 
 @pytest.mark.parametrize("wrong", ["0", 1.0, True, [0, "1"], {}])
 def test_an_end_that_is_no_id_is_refused(wrong, tmp_path):
-    write(tmp_path, eos_token_id=wrong)
+    write(tmp_path)
+    write_json(tmp_path / "generation_config.json", {"eos_token_id": wrong})
     with pytest.raises(TypeError, match=f"^eos_token_id must be .*, got {re.escape(repr(wrong))}$"):
         list(load_text_model(tmp_path).continue_text("The", 2))
 

@@ -10,7 +10,7 @@ from minitransformer.functional import relu as other_name
 from minitransformer.functional import relu_backward, softmax
 from minitransformer.functional.softmax import _softmax
 from minitransformer.layers import Linear, SelfAttention
-from minitransformer.models import Transformer
+from minitransformer.system.progress import tqdm
 from minitransformer.training import Adam
 
 X = np.array([-1.0, 2.0])
@@ -58,10 +58,9 @@ def test_a_method_of_a_living_object_can_carry_a_bug():
 
 
 def test_a_decorated_method_can_carry_a_bug():
-    ids = np.array([[3, 0]])
-    with planted(Transformer._source_allowed, "padding_mask(to_device(source), PAD)", "None"):
-        assert Transformer._source_allowed(ids) is None
-    assert Transformer._source_allowed(ids).tolist() == [[[[True, False]]]]
+    with planted(tqdm.write, "real = _real_tqdm()", "return text"):
+        assert tqdm.write("said") == "said"
+    assert tqdm.write("said") is None
 
 
 def test_a_default_can_be_wrong_positional_or_by_keyword():

@@ -139,7 +139,7 @@ PERPLEXITIES = [
     perplexity("a text that is missing", "gpt.safetensors", "missing.txt"),
     perplexity("a text that is empty", "gpt.safetensors", "empty.txt"),
     perplexity("a character that the model lacks", "gpt.safetensors", "config.json"),
-    perplexity("a stride of 1", "gpt.safetensors", "my.txt", "--stride", 1),
+    perplexity("a stride of 0", "gpt.safetensors", "my.txt", "--stride", 0),
 ]
 
 
