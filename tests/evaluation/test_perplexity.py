@@ -43,8 +43,9 @@ def test_loss_is_the_mean_over_all_predicted_tokens_each_once(stride, block, cha
     model, ids = gpt(**changes), np.random.default_rng(0).integers(0, V, 30)
     windows = strided_windows(len(ids), LONGEST, stride)
     each = [token_losses(model, ids[w.start : w.end])[max(0, w.new - w.start - 1) :] for w in windows]
-    assert len(sum(each, [])) == len(ids) - (len(windows) if stride == LONGEST else 1)
-    assert windowed_loss(model, ids, windows) == pytest.approx(np.mean(sum(each, [])), rel=1e-12)
+    scored = np.concatenate(each)
+    assert len(scored) == len(ids) - (len(windows) if stride == LONGEST else 1)
+    assert windowed_loss(model, ids, windows) == pytest.approx(scored.mean(), rel=1e-12)
 
 
 def test_loss_that_is_not_finite_is_refused():

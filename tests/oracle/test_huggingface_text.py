@@ -117,9 +117,7 @@ def test_files_of_every_dtype_and_in_shards_become_the_weights_that_torch_reads(
 
 
 @pytest.mark.parametrize("stride", [32, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (2, 7, 63, 64))])
-def test_perplexity_is_that_of_the_windows_in_their_documentation_with_each_token_once(
-    folder, stride, tmp_path, capsys
-):
+def test_perplexity_is_that_of_the_windows_in_their_documentation(folder, stride, tmp_path, capsys):
     text = "".join(TEXTS.values())[:900]
     (tmp_path / "my.txt").write_text(text, "utf8")
     status, out, _ = run(capsys, "evaluate", folder, "--text", tmp_path / "my.txt", "--stride", stride, "--json")
