@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minitransformer.checks import check_integer
-from minitransformer.config import OWN_IDS, ModelConfig
+from minitransformer.config import OWN_IDS, ModelConfig, special_ids
 from minitransformer.decoding.beam import beam_search
-from minitransformer.decoding.rereading import decoding_state
+from minitransformer.decoding.rereading import decoding_state, first_tokens
 from minitransformer.tokenizers import Tokenizer
 
 BEAM, ALPHA = 4, 0.6  # the paper's
@@ -70,17 +70,17 @@ def find_translations(
         raise TypeError(f"sentences must be several, such as [{sentences[:SHOWN]!r}], got one string")
     check_integer("beam", beam, least=1)
     check_integer("batch_tokens", batch_tokens, least=1)
-    longest = model.config.max_len
-    sources = [encode_source(tokenizer, sentence, longest, model.config) for sentence in sentences]
+    longest, config = model.config.max_len, special_ids(model)
+    sources = [encode_source(tokenizer, sentence, longest, config) for sentence in sentences]
     found = [Translation("", (), 0.0, 0.0)] * len(sources)
     for rows in batches([len(source) for source in sources], beam, longest, batch_tokens):
-        ids = np.full((len(rows), len(sources[rows[-1]])), model.config.filler)
+        ids = np.full((len(rows), len(sources[rows[-1]])), config.filler)
         for line, row in zip(ids, rows, strict=True):
             line[: len(sources[row])] = sources[row]
         if ids.shape[1] > 1:  # more than eos
             limits = [min(len(sources[row]) + MORE, longest) for row in rows]
             state = decoding_state(model, ids, limits[-1])
-            answers = beam_search(state, len(rows), limits, state.prompt, beam, alpha if beam > 1 else 0.0)
+            answers = beam_search(state, len(rows), limits, first_tokens(model, ids), beam, alpha if beam > 1 else 0.0)
             for row, (best, *_) in zip(rows, answers, strict=True):
                 text = " ".join(tokenizer.decode(best.ids).split())  # one line, as the sentences of training are
                 found[row] = Translation(text, *best)
