@@ -13,8 +13,7 @@ SLACK = 2  # tokens beyond the longest right answer, so that a missing eos shows
 
 def exact_match(decoded: np.ndarray, expected: np.ndarray, filler: int = 0) -> float:
     """The share of rows in which decoded (B, T) equals expected (B, T'), eos included, after both end in `filler`."""
-    width = max(decoded.shape[1], expected.shape[1])
-    return float((_widened(decoded, width, filler) == _widened(expected, width, filler)).all(axis=1).mean())
+    return float(np.equal(*_of_one_width([decoded, expected], filler)).all(axis=1).mean())
 
 
 def decode_and_score(model: Any, batch: Any) -> tuple[np.ndarray, float]:
@@ -25,10 +24,11 @@ def decode_and_score(model: Any, batch: Any) -> tuple[np.ndarray, float]:
     max_new_tokens = batch.target_out.shape[1] + SLACK
     starts = range(0, len(batch.source), DECODED)
     rows = [greedy_decode(model, batch.source[i : i + DECODED], max_new_tokens) for i in starts]
-    width, filler = max(part.shape[1] for part in rows), special_ids(model).filler
-    decoded = np.concatenate([_widened(part, width, filler) for part in rows])
+    filler = special_ids(model).filler
+    decoded = np.concatenate(_of_one_width(rows, filler))
     return decoded, exact_match(decoded, batch.target_out, filler)
 
 
-def _widened(ids, width, filler):
-    return np.pad(ids, ((0, 0), (0, width - ids.shape[1])), constant_values=filler)
+def _of_one_width(parts, filler):
+    width = max(ids.shape[1] for ids in parts)
+    return [np.pad(ids, ((0, 0), (0, width - ids.shape[1])), constant_values=filler) for ids in parts]

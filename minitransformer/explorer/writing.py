@@ -76,8 +76,9 @@ def toy_writing(name: str) -> Writing:
 
 def tokenizer_writing(tokenizer: Tokenizer) -> Writing:
     """Sentences, as for a model that translates."""
-    visible = map(readable, tokenizer.tokens[len(SPECIAL) :])
-    return Writing(unique((*SPECIAL, *visible)), " ", lambda text: tokenizer.encode(tidy(text)).tolist())
+    special = SPECIAL if tokenizer.tokens[: len(SPECIAL)] == SPECIAL_TOKENS else ()  # others have tokens there
+    visible = map(readable, tokenizer.tokens[len(special) :])
+    return Writing(unique((*special, *visible)), " ", lambda text: tokenizer.encode(tidy(text)).tolist())
 
 
 def ids_writing(vocab_size: int) -> Writing:

@@ -157,7 +157,7 @@ def _small_model(config: TransformerConfig, kind: type[Any]) -> Any:
     sizes = {"vocab_size": P["V"], "d_model": P.get("C", P["H"] * P["D"]), "d_ff": P["F"], "max_len": P["L"]}
     heads = {"num_heads": P["H"], "num_kv_heads": P["G"], "d_k": P.get("K"), "d_v": P["D"] if config.d_v else None}
     sizes |= {"num_experts": SMALL_E, "experts_per_token": SMALL_E} if config.num_experts else {}
-    small = dataclasses.replace(config, **sizes, **heads)
+    small = dataclasses.replace(config, **sizes, **heads, padding=0, start=1)  # which are in every vocabulary
     return kind(small, seed=None)
 
 
@@ -168,7 +168,7 @@ def _small_step(plan: Plan, kind: type[Layer]) -> tuple[list[Parameter], dict[st
     """
     model, B = plan.model(), plan.small["B"]
     source, target = np.ones((B, plan.small["S"]), int), np.ones((B, plan.small["T"]), int)
-    source[0, -1] = target[0, -1] = model.config.filler  # recurrent models keep more where there is padding
+    source[0, -1] = target[0, -1] = 0  # padding: recurrent models keep more where there is padding
     inputs = (source, target) if kind in (Transformer, Seq2Seq) else (target,)
     y, cache = model.features(*inputs, rng=np.random.default_rng(0))
     return model.parameters(), {"model": cache, "features": y}
