@@ -36,7 +36,7 @@ def changed(lines, allowed):
     for folder in sorted(lines.keys() | allowed.keys()):
         now, then = lines.get(folder, 0), allowed.get(folder, 0)
         if now > then:
-            yield f"{folder} has {now} lines, {now - then} more than rooms.txt allows: what can go, or who gains by them?"
+            yield f"{folder} has {now} lines, {now - then} more than rooms.txt allows: what can go, or who gains by it?"
         elif now < then - SLACK or not now:
             yield f"{folder} has only {now} lines left: let rooms.txt say so"
 

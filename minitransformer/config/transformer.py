@@ -46,6 +46,9 @@ class TransformerConfig(ModelConfig):
     ValueError or TypeError, naming the field, for invalid values.
 
     Fields:
+        padding: the id that fills up short sequences, which nothing attends to and no loss counts; None: there is none.
+        start: the id that a target or a sentence begins with; T5 begins with padding.
+        end: the id, or a tuple of several, that a text ends with; None: it has no end.
         vocab_size: V, shared by source and target.
         d_model: C, features per token.
         num_heads: h in the paper.
