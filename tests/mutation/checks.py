@@ -179,7 +179,7 @@ FIXTURES = {
 
 
 def _can_be_called(test, drawn):
-    if any(mark.name == "exhaustive" for mark in getattr(test, "pytestmark", [])):
+    if any(mark.name in ("exhaustive", "weekly") for mark in getattr(test, "pytestmark", [])):
         return False  # the quick tests should find every bug
     parametrized = {name for mark in _marks(test) for name in _argument_names(mark)}
     missing = set(inspect.signature(test).parameters) - parametrized - FIXTURES.keys()
@@ -218,7 +218,7 @@ def _rows(mark):
     for i, row in enumerate(mark.args[1]):
         given = getattr(row, "id", None)  # of pytest.param
         if hasattr(row, "marks"):
-            if any(mark.name == "exhaustive" for mark in row.marks):
+            if any(mark.name in ("exhaustive", "weekly") for mark in row.marks):
                 continue
             row = row.values
         elif len(names) == 1:
