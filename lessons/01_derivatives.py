@@ -218,8 +218,8 @@ lesson.compare("right digits of the one-sided difference at its best h", guess_d
 # something in f drops the imaginary part.
 #
 # At the best h, the one-sided difference is right to 8 digits, the two-sided one to 11, and the complex step to all 16.
-# At h = 1e-15 both differences are wrong by about 20 % (guess 1). In float32 even the best difference has only five
-# digits, so test gradients in float64.
+# At h = 1e-15 both differences are wrong in their first digit (guess 1). In float32 even the best difference has only
+# five digits, so test gradients in float64.
 #
 # ## The signature of a factor 2
 #

@@ -131,7 +131,7 @@ def test_a_page_whose_scripts_have_changed_is_refused(load, monkeypatch):
         script.run(0)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.weekly
 def test_the_table_of_denoising_is_written_by_its_script(load, monkeypatch):
     script = load("record_denoising")
     small = ("--steps", "2", "--d-model", "16", "--num-layers", "1", "--batch-size", "2", "--vocab-size", "300")

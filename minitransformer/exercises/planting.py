@@ -45,7 +45,8 @@ def replaced(function: Callable[..., Any], wrong: Callable[..., Any]) -> Iterato
     """Inside a `with` block, calling `function` (also a method) calls `wrong` with the same arguments."""
     plain = _plain(function)
     name = f"_instead_of_{plain.__name__}"
-    call: Any = ast.parse(f"def {plain.__name__}(*args, **options): return {name}(*args, **options)").body[0]
+    returns = "yield from" if inspect.isgeneratorfunction(plain) else "return"  # Python wants code of the same kind
+    call: Any = ast.parse(f"def {plain.__name__}(*args, **options): {returns} {name}(*args, **options)").body[0]
     plain.__globals__[name] = wrong
     try:
         with planted_definition(plain, call):

@@ -126,6 +126,10 @@ REFUSED = [
     (lambda: attend("linear_attention", *QKV, chunk=0), "chunk must be at least 1"),
     (lambda: attend("linear_attention", *QKV, chunk=2.0), "chunk must be"),
     (lambda: attend("linear_attention", *QKV, allowed=n(2, 6, 1, 5, dtype=bool)), "allowed must be broadcastable"),
+    *(
+        (lambda shape=shape: attend("linear_attention", *QKV, allowed=n(*shape, dtype=bool)), "allowed must be broad")
+        for shape in ((2, 2, 1, 5), (2, 1, 2, 5))
+    ),
     (lambda: attend("linear_attention", *QKV, allowed=n(5, dtype=bool)), "allowed must be of shape (B, 1, 1, S)"),
     (lambda: attend("linear_attention", (7, 3), (5, 3), (5, 3)), "linear attention takes q of shape (B, H, T, D), got"),
     *(

@@ -97,3 +97,12 @@ def test_stretched_angles_are_all_divided_or_only_those_of_slow_pairs():
             assert abs(sin[t, i] - np.sin(t * speed)) <= 1e-13
     kinds = np.digitize(original * base ** (-2 * np.arange(width // 2) / width) / (2 * np.pi), [1, 4])
     assert set(kinds) == {0, 1, 2}, "pairs of all three kinds must be tried"
+
+
+@pytest.mark.host_only
+def test_the_layout_of_x_in_memory_does_not_matter():
+    x, _ = example()
+    features_first = np.ascontiguousarray(x.transpose(0, 1, 3, 2)).transpose(0, 1, 3, 2)
+    assert features_first.strides[-1] != features_first.itemsize == features_first.strides[-2]
+    y, _ = rotate(device(x), *tables())
+    assert np.array_equal(host(rotate(device(features_first), *tables())[0]), host(y))

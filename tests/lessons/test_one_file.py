@@ -202,7 +202,7 @@ def test_the_gpt_continues_a_text_of_ones_own_and_leaves_out_unknown_letters(tmp
     )
 
 
-@pytest.mark.exhaustive
+@pytest.mark.weekly
 def test_the_papers_file_reverses_99_percent_of_unseen_words(capsys):
     load("transformer").main(["hello"])
     printed = capsys.readouterr().out
@@ -226,7 +226,7 @@ def trigram_bits(text):
     return best
 
 
-@pytest.mark.exhaustive
+@pytest.mark.weekly
 def test_the_gpt_beats_a_trigram_on_text_that_it_has_not_read(capsys):
     module = load("gpt")
     text = "\n".join(module.topics.values())

@@ -371,7 +371,7 @@ def test_as_it_is_handed_out_the_script_runs_to_its_end(tmp_path):
     assert "Open stations: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10" in out
 
 
-@pytest.mark.exhaustive
+@pytest.mark.weekly
 def test_with_the_right_lines_all_gradients_are_right_and_the_model_learns(tmp_path):
     status, out = run_script(written(answers("arrays")), tmp_path)
     assert status == 0, out

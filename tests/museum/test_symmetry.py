@@ -99,7 +99,7 @@ def rows_that_run(exhibit):
     return [SUBJECTS[name] for name in sorted(rows, key=lambda name: len(rows[name])) if rows[name] & changed]
 
 
-@pytest.mark.exhaustive
+@pytest.mark.weekly
 def test_symmetry_finds_every_wrong_gradient_of_the_museum_but_two():
     symmetric = []
     for exhibit in EXHIBITS:

@@ -288,7 +288,7 @@ def test_help_says_what_the_outcomes_mean(capsys):
 
 
 @needs_linux
-@pytest.mark.exhaustive
+@pytest.mark.weekly
 def test_a_sample_of_the_mutants_of_functional_leaves_no_survivor():
     """Another sample whenever the number of mutants changes; tried by the tests and gradient checks of the folder."""
     number = sum(len(mutants_of(module)) for module in modules_of("functional"))

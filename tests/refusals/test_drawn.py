@@ -7,7 +7,7 @@ import pytest
 
 from tests.refusals.__main__ import TARGETS, failures
 from tests.refusals.drawn_files import Good
-from tests.refusals.ending import REFUSED, SUCCESS
+from tests.refusals.ending import REFUSED
 
 CASES = [30, pytest.param(300, marks=pytest.mark.exhaustive), pytest.param(3000, marks=pytest.mark.weekly)]
 
@@ -24,4 +24,3 @@ def test_every_case_ends_with_a_right_result_or_a_refusal_in_one_line(target, ca
     endings, failed = failures(target, range(cases), good)
     assert failed == {}
     assert REFUSED in endings
-    assert cases < 300 or SUCCESS in endings, "both are tried"
