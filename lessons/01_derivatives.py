@@ -322,8 +322,8 @@ for judge, best in million.items():
 #     h |f'''|/3 − eps |f| / 2h² = 0      and so      h = ∛(3 eps |f| / 2|f'''|)
 #
 # At the bottom the first term is half of the second, and the error is (3/4) eps |f| / h. For z_o, f''' = p_o (1 − p_o)
-# (1 − 2 p_o)/5 = −0.0167. This gives h = 1.3e-5 and an error of 2.3e-11 relative to dz_o. The best in the picture is
-# 1.5e-11.
+# (1 − 2 p_o)/5 = −0.0167. This gives h = 1.3e-5 and an error of 2.3e-11 relative to dz_o. The best in the picture lies
+# between half of that and twice that; where, depends on how your processor rounds.
 #
 # ### What complex numbers do with a product
 #

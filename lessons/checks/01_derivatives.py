@@ -78,6 +78,7 @@ def verify(lesson, run):
     lesson.quote("At h = 1e-15 both differences are wrong in their first digit", 1e-15)
     # by 20 % or 75 %: how the logits are rounded depends on the processor's matrix product
     lesson.check("h = 1e-15: both differences are useless", min(at_1e_15.values()), at_least=0.05)
+    lesson.check("h = 1e-15: but not without any relation", max(at_1e_15.values()), 1.0)
     lesson.check("float32: the best difference has five digits", best[two_sided, f32], 1e-4)
     lesson.check("float32: and not six", best[two_sided, f32], at_least=3e-6)
     lesson.quote("Twelve digits agree: −1.969017336827", run.judged)
@@ -99,7 +100,8 @@ def verify(lesson, run):
     derived = 0.75 * eps * here / h / abs(dz[place])
     lesson.quote("(1 − 2 p_o)/5 = −0.0167", 1, 2, 5, third_derivative)
     lesson.quote("This gives h = 1.3e-5 and an error of 2.3e-11 relative to dz_o", h, derived)
-    lesson.quote("The best in the picture is 1.5e-11", best[two_sided, f64], within=2.0)
+    lesson.check("two-sided: at most twice the derived error", best[two_sided, f64] / derived, 2.0)
+    lesson.check("two-sided: at least half of it", best[two_sided, f64] / derived, at_least=0.5)
     slopes, TABLE = run.slopes, run.TABLE
     off = [abs(slopes[name] - TABLE[name][1]) for name in TABLE]
     lesson.check("the first four of the table mislead the complex step", min(off[:4]), at_least=0.9)

@@ -65,13 +65,14 @@ def generate_tokens(
         if no_repeat:
             choices = forbid_repeats(log_p, said, no_repeat)
             speechless = np.isneginf(choices).all(axis=-1)
-            choices[speechless] = log_p[speechless]  # their choice is replaced by the filler below
+            choices[speechless] = log_p[speechless]  # the filler replaces their choice below
             finished |= speechless
         token = choose(choices).astype(prompt.dtype)
         log_probs = log_p[rows, token]
         token[finished], log_probs[finished] = filler, 0
         yield token, log_probs
-        finished |= np.isin(token, ends)
+        for end in ends:
+            finished |= token == end
         if finished.all():
             return
         ids = token[:, None]

@@ -86,9 +86,7 @@ class TransformerState(SourceState):
         self.kv_caches = self.model.decoder.make_kv_caches(len(source), max_new_tokens)
         self.memory_kv_caches = self.model.decoder.read(memory)
         self.source_allowed = self.model.source_allowed(source)  # (B, 1, 1, S)
-        self.allowed = xp.empty(
-            (len(source), 1, 1, max_new_tokens), dtype=bool
-        )  # True where a read token is not padding
+        self.allowed = xp.empty((len(source), 1, 1, max_new_tokens), dtype=bool)  # True: a read token, not padding
 
     def _extend(self, ids):
         model, kv_cache = self.model, self.kv_caches[0]

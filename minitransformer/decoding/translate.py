@@ -15,9 +15,7 @@ BEAM, ALPHA = 4, 0.6  # the paper's
 MORE = 50  # tokens that a translation may have beyond those of its source (section 6.1)
 BATCH_TOKENS = 10_000  # a batch of 33 sources of 25 tokens, with a beam of 4; larger ones are not faster
 
-MASK = (
-    "[MASK]"  # in a source: the start of a target, which none has otherwise; a model of data/denoising.py fills it in
-)
+MASK = "[MASK]"  # in a source: the start of a target, else in none; a model of data/denoising.py fills it in
 SHOWN = 30  # characters of a sentence that is refused
 
 

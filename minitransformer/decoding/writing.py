@@ -22,9 +22,9 @@ def generate(
 
     N = max_new_tokens, also beyond the length that a GPT was trained on (see SlidingState). `choose` maps log p (B, V)
     to ids (B,); the default draws with temperature 0.8 and top-p 0.9, always the same, and Greedy() takes the
-    likeliest. Shorter rows are padded at their end: with the padding of the model's configuration, or with any id if
-    `lengths` (B,) are given. Raises ValueError for a prompt without tokens or of another shape, for padding in a text
-    beyond the length of training, and if max_new_tokens is less than 1.
+    most likely one. Shorter rows are padded at their end: with the padding of the model's configuration, or with any id
+    if `lengths` (B,) are given. Raises ValueError for a prompt without tokens or of another shape, for padding in a
+    text beyond the length of training, and if max_new_tokens is less than 1.
     """
     rows = np.atleast_2d(prompt)
     if rows.ndim != 2 or not rows.size:

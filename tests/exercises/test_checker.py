@@ -34,7 +34,8 @@ every_task = pytest.mark.parametrize(
 )
 ignore_warnings = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # a wrong answer may divide by 0
 make_problems_once = pytest.mark.usefixtures("problems_made_once")
-SEEDS = range(5)
+FEW = range(5)  # seeds of problems
+MORE = range(5, 20)
 
 
 def diagnose_mistake(exercise, task, mistake, given, seed=0):
@@ -93,11 +94,12 @@ def test_every_known_mistake_is_named_and_no_line_of_the_solution_is_ever_shown(
 
 @pytest.mark.exhaustive
 @every_task
+@pytest.mark.parametrize("seeds", [FEW, pytest.param(MORE, marks=pytest.mark.weekly)], ids=["few", "more"])
 @ignore_warnings
 @make_problems_once
-def test_no_known_mistake_is_taken_for_another_on_any_of_five_problems(exercise, task):
+def test_no_known_mistake_is_taken_for_another_on_any_problem(exercise, task, seeds):
     given = load(exercise.path)
-    for seed in SEEDS:
+    for seed in seeds:
         for mistake in task.mistakes:
             diagnosis = diagnose_mistake(exercise, task, mistake, given, seed)
             names = [name for name, _ in diagnosis.mistakes]
@@ -260,9 +262,10 @@ def outputs_of(exercise, path, seed=3):
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("number", [50, pytest.param(200, marks=pytest.mark.weekly)])
 @ignore_warnings
 @make_problems_once
-def test_fifty_unknown_mistakes_are_flagged_and_none_passes(tmp_path):
+def test_unknown_mistakes_are_flagged_and_none_passes(number, tmp_path):
     flagged = 0
     for exercise, what, text in all_mutants():
         path = hand_in(exercise, text, tmp_path)
@@ -276,6 +279,6 @@ def test_fifty_unknown_mistakes_are_flagged_and_none_passes(tmp_path):
             assert same, f"{exercise.name} passes although somebody {what}"
             continue  # a change that changes nothing
         flagged += 1
-        if flagged == 50:
+        if flagged == number:
             return
     pytest.fail(f"only {flagged} mutants were flagged")

@@ -91,6 +91,16 @@ def json_of(data):
     return 8, 8 + min(length, len(data))
 
 
+def respace(rng, data):
+    """The JSON in the file is laid out otherwise, which changes nothing that it says."""
+    start, stop = json_of(data)
+    try:
+        text = json.dumps(json.loads(data[start:stop]), indent=int(rng.integers(0, 4))).encode()
+    except (ValueError, RecursionError):
+        return data
+    return (struct.pack("<Q", len(text)) if start else b"") + text + data[stop:]
+
+
 KINDS = (
     flip_bits,
     cut,
@@ -99,4 +109,5 @@ KINDS = (
     change_length,
     edit_json,
     edit_json,
+    respace,
 )
