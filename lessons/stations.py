@@ -4,13 +4,14 @@ There is no solution here. What is right stands in the numbers of the running ex
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from minitransformer.example import load_example, numbers
 from minitransformer.example.numbers import _Trace as Trace
-from minitransformer.exercises.known import known
+from minitransformer.exercises.known import Listed
 
 EXAMPLE = load_example()
 NUMBERS = numbers(EXAMPLE)
@@ -18,22 +19,13 @@ SOURCE_IDS, TARGET_IN_IDS, TARGET_OUT_IDS = ([int(i) for i in ids[0]] for ids in
 C, D, T, S, V = 6, 3, 5, 4, 7
 
 
-class Mistake(NamedTuple):
+@dataclass(frozen=True)
+class Mistake(Listed):
     """A wrong formula, of the function's own arguments, for one of its outputs."""
 
     output: str
     id: str  # in the list of known mistakes, which has its name and its question
     formula: Callable[..., Any]
-
-    @property
-    def name(self) -> str:
-        """What is wrong, as half a sentence."""
-        return known(self.id).name
-
-    @property
-    def question(self) -> str:
-        """A question, the answer to which is the remedy."""
-        return known(self.id).question
 
 
 class Task(NamedTuple):

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from minitransformer.course import EXERCISES
-from minitransformer.exercises.known import known
+from minitransformer.exercises.known import Listed
 from minitransformer.gradcheck.clues import Output
 
 HEADER = re.compile(
@@ -38,21 +38,12 @@ class Problem:
     places: dict[str, dict[str, Any]] = field(default_factory=dict)  # {"where y is 0": {"dx": boolean array}}
 
 
-class Mistake(NamedTuple):
+@dataclass(frozen=True)
+class Mistake(Listed):
     """A common wrong answer, written as a change of the solution."""
 
     id: str  # in the list of known mistakes, which has its name and its question
     changes: dict[str, str]  # {old text: new text}, made one after another; each old text must occur exactly once
-
-    @property
-    def name(self) -> str:
-        """What is wrong, as half a sentence."""
-        return known(self.id).name
-
-    @property
-    def question(self) -> str:
-        """A question, the answer to which is the remedy."""
-        return known(self.id).question
 
 
 class Invariant(NamedTuple):

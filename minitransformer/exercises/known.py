@@ -44,3 +44,19 @@ def known(id: str) -> Known:
     if id not in known_mistakes():
         raise LookupError(f"{LIST} has no mistake with the id {id}")
     return known_mistakes()[id]
+
+
+class Listed:
+    """A mistake whose words are in the list."""
+
+    id: str
+
+    @property
+    def name(self) -> str:
+        """What is wrong, as half a sentence."""
+        return known(self.id).name
+
+    @property
+    def question(self) -> str:
+        """A question, the answer to which is the remedy."""
+        return known(self.id).question
