@@ -63,9 +63,9 @@ def left_out(config):
 
 
 def pytest_configure(config):
-    """No test has been left out yet; a test of Hypothesis that does not say how many examples it needs takes five."""
+    """No test has been left out yet; a test of Hypothesis that does not say how many examples it needs takes three."""
     config.stash[LEFT_OUT] = 0
-    examples = EXAMPLES.get(tier(config), 5)
+    examples = EXAMPLES.get(tier(config), 3)
     slow = [HealthCheck.too_slow]  # a busy machine is no failure
     settings.register_profile("suite", max_examples=examples, suppress_health_check=slow)
     settings.load_profile("suite")

@@ -88,6 +88,19 @@ HOST_TYPES = {"ndarray", "random", "errstate"}
 HOST_NAMES = {"float32", "zeros", "ones"}  # of NumPy, in all other layers: the default dtype, and initial weights
 RANDOM_NAMES = {"default_rng", "Generator", "SFC64"}
 AXIS_LENGTHS = set("BCDFHIMNOSTV")
+SPECIAL_IDS = {
+    "PAD",
+    "BOS",
+    "EOS",
+}  # of the toy tasks, of our own tokenizers, and of experiments with data of their own
+HAVE_SPECIAL_IDS = (
+    "vocabulary.py",
+    *(f"data/{name}.py" for name in ("denoising", "parsing", "prompted", "tasks", "translation")),
+    "recipes/toy.py",
+    "example/model.py",
+    *(f"explorer/{name}.py" for name in ("letters", "writing")),
+    *(f"experiments/{name}.py" for name in ("coreference", "curves", "faithfulness", "measuring/steps")),
+)  # everything else asks the model's configuration
 ONE_NUMBER_EACH = {"sqrt", "exp", "log", "sin", "cos", "tanh", "power", "square"}
 # parts whose public functions and methods are annotated
 ANNOTATED = set(LEVEL) - {"__init__", "__main__"}
@@ -282,6 +295,15 @@ def long_functions(source):
                 yield node.lineno, f"{node.name} has {lines} lines, at most {MAX_LINES_OF_A_FUNCTION} are allowed"
 
 
+def ids_of_the_toy_tasks(source):
+    if source.path not in HAVE_SPECIAL_IDS:
+        imported = [(line, name) for line, name in _imports(source) if "vocabulary" in name.split(".")]
+        named = [(node.lineno, node.attr) for node in source.nodes if isinstance(node, ast.Attribute)]
+        for line, name in imported + named:
+            if name.split(".")[-1] in SPECIAL_IDS:
+                yield line, f"{name}: ask the model's configuration, in which id 0 may be a word"
+
+
 def several_processes(source):
     """Names and strings of the code, without its comments and docstrings."""
     if source.part in ("cli", "recipes", "experiments", "bench") or any(
@@ -349,6 +371,8 @@ BROKEN_RULES = [
     (missing_docstrings, "core.py", '"""."""\ndef f(): pass', "f has no docstring"),
     (missing_docstrings, "core.py", '"""."""\nclass A:\n    """."""\n    def f(self): pass', "A.f has no docstring"),
     (long_functions, "core.py", f'def f():\n    """\n    More."""\n{LONG_BODY}', "f has 41 lines"),
+    (ids_of_the_toy_tasks, "decoding/a.py", "from minitransformer.vocabulary import PAD", "in which id 0 may be"),
+    (ids_of_the_toy_tasks, "decoding/a.py", "from minitransformer import vocabulary as v\nv.EOS", "in which id 0"),
     (several_processes, "training/run.py", "if self.communicator.size: pass", "know nothing of processes"),
     (decides_by_class, "training/loop.py", "isinstance(1, int)", "is decided in training/parallel/strategy.py"),
     (long_files, "core.py", "x = 1\n" * 351, "351 lines"),

@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 HELD = ("minitransformer", "lessons", "tests", "docs", "plots", "README.md", "CHANGELOG.md", "CONTRIBUTING.md")
 THIS_FILE = Path(__file__).relative_to(ROOT).as_posix()  # it quotes them all
@@ -155,6 +157,7 @@ def test_good_text_passes():
     assert [str(hit) for hit in find_hits("README.md", GOOD)] == []
 
 
+@pytest.mark.exhaustive
 def test_no_part_of_the_project_has_any():
     hits = [hit for part in HELD for hit in hits_in(part)]
     assert not hits, "\n".join(["", *map(str, hits)])

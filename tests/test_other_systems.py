@@ -125,6 +125,7 @@ def test_no_more_processes_are_started_than_there_are_trainings(monkeypatch):
     assert asked == [3]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("folder", ["minitransformer", "lessons", "docs", "plots"])
 def test_every_text_file_is_opened_with_an_encoding(folder):
     missing = []

@@ -68,7 +68,7 @@ def trier():
 
 def try_case(case, folder):
     """Run it in `folder` -> Outcome."""
-    before = tree(folder)
+    before = signs(folder)
     out, status, error = "", None, None
     with contextlib.ExitStack() as undo, pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
@@ -87,8 +87,8 @@ def try_case(case, folder):
                 error, message = raised, str(raised)
         else:
             status, out, message = run(case.arguments)
-    now = tree(folder)
-    written = {name: now[name] for name in now if before.get(name, 0) != now[name]}
+    now = signs(folder)
+    written = {name: read(folder / name) for name in now if before.get(name) != now[name]}
     return Outcome(status, error, out, normalized(message, str(folder)), written, now == before)
 
 
@@ -108,9 +108,21 @@ def is_one_line(message):
     return message.startswith("minitransformer") and message.endswith("\n") and message[:-1].isprintable()
 
 
-def tree(folder):
-    """{name: bytes, or None for a folder} of everything in it."""
-    return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else None for p in Path(folder).rglob("*")}
+def signs(folder):
+    """{name: what is another after a change} of everything in it: of a file its identity, size and time of change."""
+    found = {}
+    for where, folders, files in os.walk(folder):
+        inside = os.path.relpath(where, folder)
+        found |= {os.path.normpath(os.path.join(inside, name)): "a folder" for name in folders}
+        for name in files:
+            about = os.stat(os.path.join(where, name))
+            found[os.path.normpath(os.path.join(inside, name))] = (about.st_ino, about.st_size, about.st_mtime_ns)
+    return found
+
+
+def read(path):
+    """The bytes of a file, None for a folder."""
+    return path.read_bytes() if path.is_file() else None
 
 
 def normalized(text, folder):
