@@ -130,12 +130,6 @@ FACTS = {
 }
 
 
-def computed_facts():
-    return {
-        name: f"{value:,}" if isinstance(value := fact.value(), int) else str(value) for name, fact in FACTS.items()
-    }
-
-
 def wrong_facts(text):
     """["what: the text says A, the code B"] for a text."""
     found = []
@@ -237,16 +231,3 @@ def torn_rows(text):
         if len(measured) >= 3 and row.count("|") > 4 and not any(measured <= line for line in lines):
             found.append(row)
     return found
-
-
-def wrong_scores(text):
-    """BLEU scores of a text that are no rounded form of a recorded one."""
-    scores = set()
-    for table in write_tables().tables(write_tables().read("translation-results")):
-        scores |= {float(line[i].split(" ")[0]) for line in table.cells for i in (2, 3) if line[i]}
-    models = write_tables().read("translation")["rows"]["models"]
-    scores |= {row[key] for row in models for key in ("bleu", "greedy")}
-    said = [
-        a or b for a, b in re.findall(r"(\d+(?:\.\d+)?) (?:points of )?BLEU|BLEU (?:of |is )?(\d+(?:\.\d+)?)", text)
-    ]
-    return [x for x in said if all(f"{score:.{len(x.partition('.')[2])}f}" != x for score in scores)]

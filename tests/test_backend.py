@@ -128,7 +128,11 @@ IMPORT_WITH_CUPY = (
 
 @pytest.mark.parametrize(
     ("code", "chosen", "expected"),
-    [(IMPORT_WITHOUT_CUPY, None, "numpy"), (IMPORT_WITH_CUPY, "numpy", "numpy"), (IMPORT_WITH_CUPY, "cupy", "cupy")],
+    [
+        pytest.param(IMPORT_WITHOUT_CUPY, None, "numpy", marks=pytest.mark.exhaustive),
+        pytest.param(IMPORT_WITH_CUPY, "numpy", "numpy", marks=pytest.mark.exhaustive),
+        (IMPORT_WITH_CUPY, "cupy", "cupy"),
+    ],
 )
 def test_environment_variable_chooses_the_backend_at_start(code, chosen, expected):
     result = _run_in_new_process(code, chosen)

@@ -48,19 +48,6 @@ def dead_links(page, files):
     return [link for link in links_in(page.read_text("utf-8")) if not is_alive(link, page, files)]
 
 
-def test_links_are_found_and_dead_ones_are_noticed(tmp_path):
-    (tmp_path / "folder").mkdir()
-    other = tmp_path / "folder" / "other.md"
-    other.write_text("# It's here\n", "utf-8")
-    page = tmp_path / "page.md"
-    page.write_text(
-        "See [a](folder/other.md), [b](folder/), [c](folder/other.md#its-here), [web](https://a.org/x).\n"
-        '<img src="x.png"> [d](gone.md), [e](folder/other.md#gone), [f](#gone)\n```\n[code](y)\n```\n',
-        "utf-8",
-    )
-    assert dead_links(page, {page, other}) == ["x.png", "gone.md", "folder/other.md#gone", "#gone"]
-
-
 def test_no_page_has_a_dead_link():
     files = files_of_a_clone()
     pages = sorted(file for file in files if file.suffix == ".md")

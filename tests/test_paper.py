@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from minitransformer.experiments import EXPERIMENTS
+from minitransformer.inspection.activation_memory import count_parameters
 from minitransformer.models import Transformer, TransformerConfig
 
 ROOT = Path(__file__).parent.parent
@@ -87,4 +88,4 @@ def test_the_vocabularies_of_table_3_are_those_that_the_page_says():
 def test_the_formula_of_table_3_counts_as_the_library_does(row):
     _, what = TABLE_3[row]
     sizes = what.get("C", 512), what.get("heads", 8), what.get("F", 2048), what.get("layers", 6)
-    assert Transformer(TransformerConfig(1000, *sizes), seed=None).num_parameters() == parameters(1000, **what)
+    assert count_parameters(TransformerConfig(1000, *sizes), Transformer) == parameters(1000, **what)

@@ -28,6 +28,7 @@ def make():
 def runs(make, tmp_path, monkeypatch):
     """The commands that the script runs, in a checkout of its own where each draws all its figures or fails."""
     commands, failing = [], set()
+    words = {name: source.words for name, source in make.FIGURES.items()}
     monkeypatch.setattr(make, "ROOT", tmp_path)
     monkeypatch.setattr(make, "FOLDER", tmp_path / "plots")
     make.FOLDER.mkdir()
@@ -35,7 +36,7 @@ def runs(make, tmp_path, monkeypatch):
     def draw(arguments, cwd):
         commands.append(shlex.join(arguments[1:]).removeprefix("-m minitransformer "))
         for name, source in make.FIGURES.items():
-            if source.words == arguments[1:]:
+            if words[name] == arguments[1:]:
                 (cwd / source.path).parent.mkdir(parents=True, exist_ok=True)
                 (cwd / source.path).write_text(name)
         return subprocess.CompletedProcess(arguments, 3 if commands[-1] in failing else 0)

@@ -75,7 +75,7 @@ DRAWN = {
     "attention, 60 tokens": partial(draw_attention, queries=["eos"] * 60, keys=["bos"] * 60),
     "attention, 1 token": partial(draw_attention, heads=2, queries=["W"], keys=["W"]),
     "attention, 1 to 30": partial(draw_attention, heads=5, queries=["W"], keys=["W"] * 30),
-    "samples": lambda path: draw_samples(path, (1, 4), (3, 6), (5, 2), (7, 9), (2, 3)),
+    "samples": lambda path: draw_samples(path, (3, 6), (5, 2)),
     "samples, 1 of 1 token": lambda path: draw_samples(path, (1, 1)),
     "samples of sentences": lambda path: draw_samples(path, *[(28, 30), (12, 9)] * 5),
     "attention, long tokens": partial(
@@ -85,7 +85,7 @@ DRAWN = {
         keys=["W" * 40, "$", "$x$", "\\foo", "a_b^"],
     ),
 }
-BY_DEFAULT = ("training", "text, 1 step", "attention, GPT", "samples")  # the others are drawn with --exhaustive
+BY_DEFAULT = ("training", "text, 1 step", "attention", "samples")  # the others are drawn with --exhaustive
 
 
 @pytest.fixture
@@ -247,7 +247,6 @@ def test_the_attention_figure_of_a_toy_task_says_which_attention_it_shows(model,
     assert attended.get_suptitle().startswith(title)
     assert attended.get_suptitle().endswith("trained on reverse")
     assert loss.axes[0].get_title() == "Training loss of reverse"
-    assert faults(loss) == faults(attended) == []
 
 
 def test_the_figure_of_a_text_takes_name_and_unit_from_the_recipe(shown, tmp_path):

@@ -101,6 +101,7 @@ def test_gradients_are_finite_have_the_right_shapes_and_dtypes_and_are_linear_in
     check_finite_and_linear(build(subject, n, seed, dtype), seed, dtype)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.host_only
 @every_group
 @some_examples

@@ -54,6 +54,7 @@ def names_in(record):
     return [line[0] for line in record["tables"][0]["cells"]]
 
 
+@pytest.mark.exhaustive
 def test_the_table_of_fine_tuning_is_written_by_its_script(load, monkeypatch):
     script = load("record_finetuning")
     texts = [Corpus(f"To {i} or not to {i}: " * 20, "To be: " * 20) for i in (1, 2)]

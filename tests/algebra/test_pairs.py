@@ -11,27 +11,14 @@ import numpy as np
 import pytest
 
 from minitransformer import functional as F
-from minitransformer.exercises.planting import planted
-from minitransformer.functional.attention import tiled
-from minitransformer.functional.reductions import row_inverse_rms
 from tests.algebra.cases_functions import CASES as FUNCTIONS
 from tests.algebra.cases_sequences import CASES as SEQUENCES
 from tests.algebra.cases_sequences import WIDE
 from tests.algebra.pairs import Case, wrong_gradients
 
 CASES = FUNCTIONS + SEQUENCES
-SLOW = ("lstm, two steps", "gru, two steps")  # by default they are proven in the reverse order, with padding
+SLOW = ("lstm, two steps", "lstm, in the reverse order, with padding", "gru, two steps")
 PERMUTATIONS = {"split_heads", "merge_heads", "group_heads", "ungroup_heads"}  # each is the backward of another
-BUGS = {  # case -> a change that breaks its identity, and the inputs that show it
-    "relu, for x above and below 0": (F.relu_backward, "dy * (y > 0)", "dy", ["x"]),
-    "rms_norm, as on a GPU, for any eps": (row_inverse_rms, "eps * scale * scale", "eps", ["free symbols"]),
-    "tiled_attention, causal, with a bias by distance": (
-        tiled._forward_rows,
-        "total *= rescale",
-        "pass",
-        ["free symbols"],
-    ),
-}
 WITHOUT_GRADIENT = {
     "alibi_bias": "a constant table",
     "alibi_slopes": "constant numbers",
@@ -70,10 +57,3 @@ def test_every_function_is_proven_or_has_no_gradient():
     assert {f"{name}_backward" for name in proven - PERMUTATIONS} == backwards
     assert proven | backwards | WITHOUT_GRADIENT.keys() == set(F.__all__)
     assert not proven & WITHOUT_GRADIENT.keys()
-
-
-@pytest.mark.parametrize("name", BUGS)
-def test_a_bug_breaks_the_identity_and_a_maximum_that_does_not_cancel_is_noticed(name):
-    *change, inputs = BUGS[name]
-    with planted(*change):
-        assert set(inputs) <= set(wrong_gradients(next(case for case in CASES if case.name == name)))

@@ -108,8 +108,3 @@ def test_a_comparison_that_signs_do_not_decide_needs_an_answer():
     for answer in (True, False):
         with symbols.comparisons_are(answer):
             assert (x > 0) == answer
-
-
-def test_empty_arrays_hold_what_spoils_every_result():
-    empty = symbols.Symbols().empty(2)
-    assert (empty * 0 == sympy.nan).all()

@@ -1,6 +1,7 @@
 """Handwritten digits: what is held out, and how the training images are moved."""
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,16 +11,20 @@ from minitransformer.data.labelled import DigitsTask
 SIDE = 8
 
 
-@pytest.fixture(scope="module")
-def task():
-    pytest.importorskip("sklearn", reason="the digits come with scikit-learn")
+def drawn_digits(return_X_y):
+    """As many images as scikit-learn has, of random pixels; importing it takes two seconds."""
+    rng = np.random.default_rng(1)
+    return rng.integers(0, 17, (1797, SIDE * SIDE)).astype(float), rng.integers(0, 10, 1797)
+
+
+@pytest.fixture
+def task(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.datasets", SimpleNamespace(load_digits=drawn_digits))
     return DigitsTask(3)
 
 
 def test_all_images_are_there_once_with_their_digits_and_450_are_held_out(task):
-    from sklearn.datasets import load_digits
-
-    images, digits = load_digits(return_X_y=True)
+    images, digits = drawn_digits(return_X_y=True)
     pixels, targets = (np.concatenate(pair) for pair in zip(task.train, task.held_out, strict=True))
     assert len(task.held_out.ids) == 450
     theirs = sorted((*row, digit) for row, digit in zip(images.astype(int).tolist(), digits, strict=True))

@@ -28,7 +28,7 @@ OPTIONS = {
     "recurrent": ["--seconds", 0.01],
     "speedrun": ["--seconds", 0.05],
 }
-QUICK = ("coreference", "recurrent", "sharpness")
+QUICK = ("coreference", "sharpness")
 LONG = {  # those that take longest; what they measure has tests of its own in this folder
     *("adversary", "attention-kinds", "communication", "experts", "faithfulness", "grokking", "induction", "lengths"),
     *("scaling-law", "since-2017", "speed", "speedrun", "step-growth"),

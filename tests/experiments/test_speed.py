@@ -12,7 +12,6 @@ from minitransformer.experiments import curves, decoding, speed
 from minitransformer.experiments.measuring import steps, timing
 from minitransformer.experiments.measuring.steps import SIZES, Size, numpy_step, torch_is_installed
 from minitransformer.experiments.measuring.timing import LEAST, WARM_UP, interleave, medians, peak_memory
-from minitransformer.experiments.step_growth import GROWTH, grown
 from minitransformer.inspection import training_flops
 from minitransformer.models import Transformer
 from minitransformer.system.files import load_module
@@ -54,6 +53,7 @@ def test_the_timed_step_learns():
     assert losses[-1] < losses[0] - 0.05
 
 
+@pytest.mark.exhaustive
 def test_both_models_have_the_same_parameters_and_first_loss_when_given_the_same_weights():
     torch = pytest.importorskip("torch")
     from minitransformer.experiments.measuring.pytorch_model import PyTorchTransformer
@@ -82,6 +82,7 @@ def test_jax_takes_the_same_steps():
 def test_a_step_of_ones_own_is_timed_beside_ours(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(timing, "TURN", 0.0)
     monkeypatch.setattr(speed, "torch_is_installed", lambda: False)
+    monkeypatch.setitem(SIZES, "tiny", SIZES["tiny"]._replace(d_model=8, d_ff=8, num_layers=1, batch=4))
     file = tmp_path / "mine.py"
     file.write_text("def step(size, dropout, threads):\n    return lambda: (size.name, dropout, threads)\n", "utf8")
     options = ("tiny", "--dropout", 0.1, "--peer", file, "--seconds", 0.01, "--runs", tmp_path, "--json")
@@ -122,15 +123,7 @@ def test_peak_memory_is_that_of_the_step_alone():
     assert 4 * weights < peak_memory("numpy", size, 0.0, threads=1) < ballast.nbytes
 
 
-def test_each_growth_changes_one_thing_and_keeps_the_papers_shape():
-    for what, (values, _) in GROWTH.items():
-        for value in values:
-            size = grown(what, value)
-            assert getattr(size, what) == value
-            assert size.d_ff == 4 * size.d_model
-            assert size.d_model // size.num_heads == 32
-
-
+@pytest.mark.exhaustive
 def test_the_kinds_that_are_timed_compute_the_same_gradients():
     """At a length below the window, all kinds but the linear one are the same function."""
     kinds = [kind for kind in attention.KINDS if kind != "linear" and (torch_is_installed() or "Py" not in kind)]

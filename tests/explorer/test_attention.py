@@ -1,7 +1,5 @@
 """The attention of models that the whole page cannot show: weights, and gradient times weight."""
 
-import re
-
 import numpy as np
 import pytest
 
@@ -173,12 +171,3 @@ def test_its_page_is_another_one_with_the_same_name(tmp_path):
     assert html == page_files("attention")["index.html"].read_text("utf-8")
     assert "views/attention.js" not in page_files()["index.html"].read_text("utf-8")
     assert (tmp_path / "page" / "data.js").read_text("utf-8") == data_text(data)
-
-
-def test_its_page_answers_all_that_a_heat_map_asks():
-    page = page_files()["heatmap.js"].read_text("utf-8")
-    own = page_files()["views/attention.js"].read_text("utf-8")
-    asked = set(re.findall(r"App\.machine\.(\w+)", page)) | set(re.findall(r"App\.(\w+)\(", page))
-    assert "get" in asked
-    for name in asked - {"cellSummary", "data"}:  # which it asks only for want of a summary or of values
-        assert re.search(rf"\b{name}\b[(:]|function {name}\b", own), name

@@ -9,6 +9,7 @@ import pytest
 import minitransformer
 from minitransformer.experiments.measuring.tracing import Trace
 from minitransformer.inspection import flops_by_parameters, training_flops
+from minitransformer.inspection.activation_memory import count_parameters
 from minitransformer.models import (
     Seq2Seq,
     Seq2SeqConfig,
@@ -116,7 +117,7 @@ def test_the_page_on_translation_states_what_the_functions_return(name, column):
     estimate = flops_by_parameters(config, tokens, tokens)
     flops = {length: training_flops(config, tokens, tokens, length, length) for length in (10, 30, 100)}
     expected = {
-        "parameters N": f"{Transformer(config, seed=None).num_parameters():,}",
+        "parameters N": f"{count_parameters(config, Transformer):,}",
         "training: steps": f"{steps:,}",
         "paper's estimate: time · 8 · 9.5 TFLOPS": scientific(in_paper),
         "6 N D with D = 25,000 tokens · steps": scientific(estimate),

@@ -82,18 +82,6 @@ def y(cuda_on_cpu, x):
     return cuda_on_cpu.empty_like(x)
 
 
-def test_right_kernel_runs_once_for_all_its_checks(launch, x, y):
-    y[...] = 1
-    launch("add_neighbour", x, y, N, np.float32(0.5))
-    np.testing.assert_array_equal(y.get(), 1 + np.float32(0.5) * np.roll(x.get(), -1))
-
-
-def test_shuffles_stay_within_a_warp(launch, cuda_on_cpu, y):
-    numbers = np.arange(N, dtype=np.float32)  # whole numbers, whose sums are exact
-    launch("add_warp", cuda_on_cpu.asarray(numbers), y)
-    np.testing.assert_array_equal(y.get(), np.repeat([numbers[:32].sum(), numbers[32:].sum()], 32))
-
-
 @pytest.mark.parametrize(
     ("name", "complaint"),
     [

@@ -1,5 +1,6 @@
 """Runs lessons in fast mode and as their reader would, and lessons' tools in a checkout of their own."""
 
+import functools
 import importlib.util
 import os
 import shutil
@@ -14,6 +15,21 @@ from minitransformer.course import FOLDER, find_lessons, read_record, record_pat
 LESSONS = find_lessons()
 CHECKED = Path(__file__).with_name("checked.py")
 TIMEOUT = 600  # seconds; a lesson that needs them hangs
+
+
+def every_lesson(check):
+    """One test that goes through all lessons, and names the one that fails."""
+
+    @functools.wraps(check)
+    def test():
+        for lesson in LESSONS:
+            try:
+                check(lesson)
+            except AssertionError as error:
+                raise AssertionError(f"{lesson.name}: {error}") from error
+
+    del test.__wrapped__  # in which pytest would look for fixtures
+    return test
 
 
 @pytest.fixture

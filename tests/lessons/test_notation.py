@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from minitransformer.course import FOLDER
-from tests.lessons.conftest import LESSONS
+from tests.lessons.conftest import every_lesson
 
-every_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
 ROW = re.compile(r"^\| ([^|]+?) \| ([^|]+?) \|(?: ([^|]+?) \|)?$", re.MULTILINE)
 WORD = re.compile(r"[A-Za-zΑ-ωℓ]+[\u0300-\u036f]?(?:_[^\W_ᵀ]+|[₀-₉])*[*']?")  # x, x̂, W_q, β₁, p*, dx_nc, sum
 ENGLISH = {"A", "I"}
@@ -75,12 +74,6 @@ def unknown_names(text, known_letters):
         if isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
     }
     return sorted(name for name in stored if len(name) == 1 and name not in known_letters | {"_"})
-
-
-def test_the_search_finds_a_letter_that_is_not_in_the_table():
-    text = "# %% [markdown]\n#\n#     s_tj = q_t·k_j / √D      for every row\n#     x W_qᵀ\n#     R = s ∘ u\n"
-    assert unknown_letters(text, COMMON) == [("R = s ∘ u", "R"), ("R = s ∘ u", "u")]
-    assert unknown_names("Q = 1\ndef f(u):\n    return [x for x in u]", COMMON) == ["Q", "u"]
 
 
 def test_no_letter_has_two_meanings():

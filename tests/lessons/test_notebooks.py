@@ -10,10 +10,9 @@ from docs.course_site.percent import read_cells
 from minitransformer.cli import main
 from minitransformer.cli.init import as_notebook
 from minitransformer.course import FOLDER
-from tests.lessons.conftest import LESSONS
+from tests.lessons.conftest import LESSONS, every_lesson
 
 pytest.importorskip("jupytext", reason="notebooks are not installed: pip install -e '.[notebook]'")
-every_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
 
 
 def cells_of(notebook, kind):

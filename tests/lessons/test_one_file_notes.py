@@ -76,12 +76,6 @@ def test_every_lesson_that_a_note_names_exists(name):
     assert named <= {lesson.number for lesson in LESSONS}
 
 
-def test_a_line_that_occurs_twice_is_found_in_its_section():
-    source = "class A:\n    x = 1\n    y = 2\n\n\nclass B:\n    x = 1  # again\n    y = 2\n"
-    found = notes.blocks(source, "## A\n### `class A:`\nfirst\n\n## B\n### `x = 1`\nsecond\n")
-    assert [(block.first, block.note) for block in found] == [(0, "first"), (6, "second")]
-
-
 @pytest.mark.parametrize("keys", [["z = 3"], ["y = 2", "x = 1"], ["x = 1", "x = 1"]])
 def test_a_key_that_the_file_lacks_or_has_elsewhere_is_refused(keys):
     text = "## All\n" + "\n".join(f"### `{key}`\nnote\n" for key in keys)

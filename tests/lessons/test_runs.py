@@ -10,7 +10,7 @@ import sys
 import matplotlib.image
 import pytest
 
-from tests.lessons.conftest import LESSONS
+from tests.lessons.conftest import LESSONS, every_lesson
 
 QUICKEST, *OTHERS = sorted(LESSONS, key=lambda lesson: lesson.fast_seconds)
 EVERY_LESSON = [
@@ -67,7 +67,7 @@ def rows_of_claims(lesson):
     return [line.split(" | ")[:3] for line in lines if f"({lesson.name}.py)" in line]
 
 
-@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
+@every_lesson
 def test_page_of_claims_has_a_row_for_each_claim(lesson):
     checks = lesson.path.parent / "checks" / lesson.path.name
     assert len(rows_of_claims(lesson)) == checks.read_text("utf-8").count("lesson.claim(")

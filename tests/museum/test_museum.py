@@ -51,6 +51,7 @@ def test_the_page_of_the_museum_shows_its_exhibits():
     assert PAGE.read_text("utf-8") == make_page(), "run python -m tests.museum.page"
 
 
+@pytest.mark.exhaustive
 def test_the_exhibits_can_be_shown_without_pytest():
     code = "import sys; from tests.museum.exhibits import EXHIBITS; sys.exit('pytest' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=True)

@@ -14,7 +14,7 @@ import pytest
 
 from minitransformer.functional.softmax import softmax_backward
 from tests.mutation import judging, measuring, report
-from tests.mutation.__main__ import chosen, file_name, parse
+from tests.mutation.__main__ import chosen, parse
 from tests.mutation.checks import Check
 from tests.mutation.judging import KILLED, SURVIVED, TIMED_OUT, Judge, Verdict, own_file
 from tests.mutation.measuring import Measured
@@ -123,17 +123,13 @@ def test_a_mutant_is_planted_and_leaves_no_trace():
     assert ast.unparse(mutant.definition) == text
 
 
+@pytest.mark.exhaustive
 def test_mutants_of_a_folder_are_those_of_its_files_and_keys_are_unique():
     modules = modules_of("functional.attention")
     assert {"minitransformer.functional.attention", "minitransformer.functional.attention.full"} <= set(modules)
     assert modules_of("functional.softmax") == ["minitransformer.functional.softmax"]
     mutants = [mutant for module in modules for mutant in mutants_of(module)]
     assert len({mutant.key for mutant in mutants}) == len(mutants) > 500
-
-
-def test_lines_of_a_condition_are_those_of_the_condition_alone():
-    mutant = next(m for m in mutants_of("minitransformer.functional.softmax") if m.key.line == "if empty is not None:")
-    assert len(mutant.lines) == 1
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +140,7 @@ def measured(tmp_path_factory):
     return measuring.read(path)
 
 
+@pytest.mark.exhaustive
 @needs_linux
 def test_measuring_finds_which_lines_a_check_runs(measured):
     mutant = the_mutant("ds *= p -> ds /= p")
@@ -153,8 +150,9 @@ def test_measuring_finds_which_lines_a_check_runs(measured):
     assert all(check.seconds > 0 for check in measured)
 
 
+@pytest.mark.exhaustive
 @needs_linux
-@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.exhaustive), 2])
+@pytest.mark.parametrize("workers", [1, 2])
 def test_mutants_of_the_softmax_are_killed_and_the_last_killer_is_tried_first(measured, workers):
     mutants = [the_mutant(f"ds *= p -> {new}") for new in ("ds /= p", "ds = p", "deleted")]
     judge = Judge(measured, workers=workers)
@@ -239,22 +237,6 @@ def test_equivalents_are_known_by_their_content_and_not_tried():
     assert row.split()[4] == "1"
 
 
-def test_again_tries_what_was_not_killed_and_a_sample_is_the_same_for_the_same_seed():
-    mutants = mutants_of("minitransformer.functional.softmax")
-    last = {mutant.key: KILLED for mutant in mutants[5:]} | {mutants[0].key: TIMED_OUT}
-    assert chosen(mutants, {}, last, parse(["functional.softmax", "--again"])) == mutants[:5]
-    first, again, other = (
-        chosen(mutants, {}, {}, parse(["functional.softmax", "--sample", "9", "--seed", seed])) for seed in "001"
-    )
-    assert first == again != other
-    assert len(first) == 9
-
-
-def test_the_file_of_many_modules_has_a_short_name():
-    assert file_name(["layers", "functional.softmax"]) == "layers+functional.softmax"
-    assert file_name([f"layers.m{i}" for i in range(9)]) == "layers.m0+layers.m1+layers.m2+6-more"
-
-
 def module_of(function):
     """The name of the module that defines `layers.linear.Linear.forward` or the like."""
     name = f"minitransformer.{function}"
@@ -278,13 +260,6 @@ def test_a_line_of_the_list_can_be_read_as_an_equivalent():
     mutant = the_mutant("ds *= p -> ds /= p")
     *_, line, _ = report.survivors([(mutant, Verdict(SURVIVED, "", 2, 3))])
     assert report.key_of(json.loads(line.strip().removesuffix(","))) == mutant.key
-
-
-def test_help_says_what_the_outcomes_mean(capsys):
-    with pytest.raises(SystemExit):
-        parse(["--help"])
-    text = capsys.readouterr().out
-    assert all(word in text for word in ("killed", "survived", "timed out", "equivalent.json", "--again"))
 
 
 @needs_linux

@@ -2,12 +2,9 @@
 
 import json
 
-import pytest
-
 from docs.course_site.percent import OUTPUTS, read_cells, read_outputs, stale_cells
-from tests.lessons.conftest import LESSONS
+from tests.lessons.conftest import LESSONS, every_lesson
 
-every_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
 TEXT = """\
 # %% [markdown]
 # # Title

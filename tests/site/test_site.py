@@ -10,7 +10,7 @@ from minitransformer.example import load_example, numbers
 from minitransformer.exercises import find_exercises
 from tests.lessons.conftest import LESSONS
 from tests.site.build import ROOT
-from tests.site.pages import Page, dead, foreign_addresses, is_foreign
+from tests.site.pages import dead, foreign_addresses, is_foreign
 
 pytestmark = pytest.mark.exhaustive  # building takes 20 seconds
 EXPLORED = re.compile(r"explorer/index\.html#view=cell&cell=([\w.]+)")
@@ -19,27 +19,6 @@ EXPLORED = re.compile(r"explorer/index\.html#view=cell&cell=([\w.]+)")
 def complaints(found):
     """A message with one complaint a line."""
     return "\n".join(["", *sorted(set(found))])
-
-
-def test_the_checker_sees_what_is_wrong(tmp_path):
-    (tmp_path / "other.html").write_text('<p id="here">', "utf-8")
-    (tmp_path / "page.html").write_text(
-        '<a href="other.html#here">a</a> <a href="other.html#gone">b</a> <a href="gone.html">c</a> <a href="#no">d</a> '
-        '<a href="https://a.org/x">e</a> <script src="https://a.org/x.js">var hidden;</script><img src="x.png">'
-        '<link rel="stylesheet" href="//a.org/x.css"> <details class="fold"><summary>more</summary></details>',
-        "utf-8",
-    )
-    pages = {path: Page(path) for path in tmp_path.glob("*.html")}
-    page = pages[tmp_path / "page.html"]
-    assert [link for link in page.links if dead(link, page, pages)] == ["other.html#gone", "gone.html", "#no"]
-    assert [load for load in page.loads if is_foreign(load)] == ["https://a.org/x.js", "//a.org/x.css"]
-    assert page.folds == ["fold"]
-    assert page.images == [{"src": "x.png"}]
-    assert page.text.split() == ["a", "b", "c", "d", "e", "more"]
-    assert foreign_addresses("a { b: url('https://a.org/f') } @import '//b.org/c'; d { e: url(f.png) }") == [
-        "https://a.org/f",
-        "//b.org/c",
-    ]
 
 
 def test_every_link_leads_somewhere(site, pages):

@@ -5,6 +5,5 @@ meter.py                    what is counted: hidden waits, transfers, dtypes
 nccl.py                     a stand-in for NCCL, whose ranks are threads
 cupy_api.json               the names and keywords of CuPy, written by freeze_cupy_api.py, read by signatures.py
 test_strict.py              each difference between NumPy and CuPy, one a test: what waits, and what is refused
-test_planted_mistakes.py    mistakes in the package that NumPy does not mind, each of them caught
 test_training_step.py       the package itself: no waits, no float64, and the bits of NumPy
 """

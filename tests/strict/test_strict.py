@@ -34,14 +34,6 @@ def test_slices_single_elements_and_reshapes_are_views(x):
     assert float(x[1, 2]) == 7.0
 
 
-def test_out_is_written_and_returned(x):
-    out, total = strict.empty_like(x), strict.zeros(3, np.float32)
-    assert strict.exp(x, out=out) is out
-    np.testing.assert_array_equal(out.get(), np.exp(x.get()))
-    assert x.sum(axis=0, out=total) is total
-    np.testing.assert_array_equal(total.get(), x.get().sum(axis=0))
-
-
 # ---- no array becomes a number, or a NumPy array, by itself ----
 
 
@@ -92,17 +84,6 @@ def test_reading_without_saying_so_is_counted_too(x):
         with measured() as meter:
             read(x)
         assert meter.waits, name
-
-
-def test_shapes_flags_and_iteration_over_rows_do_not_wait(x):
-    with measured() as meter:
-        rows = list(x)
-        assert (len(x), x.shape, x.ndim, x.size, x.nbytes, x.strides) == (2, (2, 3), 2, 6, 24, (12, 4))
-        assert x.flags.c_contiguous
-        assert not x.T.flags.c_contiguous
-        assert x.data.ptr == x.reshape(-1).data.ptr != rows[1].data.ptr
-        assert x.dtype == strict.float32
-    assert meter.waits == []
 
 
 def test_get_is_a_counted_copy_and_no_hidden_wait(x):

@@ -9,9 +9,7 @@ import pytest
 
 from minitransformer.system.process import (
     ThreadTeam,
-    blas_threads,
     keep_freed_memory,
-    limit_threads,
     threads_are_chosen,
 )
 
@@ -28,13 +26,6 @@ def test_an_array_as_large_as_a_freed_one_costs_no_page_faults():
     assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < pages
 
 
-def test_thread_limit_ends_with_its_context():
-    outside = blas_threads()
-    with limit_threads(1):
-        assert blas_threads() == 1
-    assert blas_threads() == outside
-
-
 def test_environment_variables_for_threads_are_recognized(monkeypatch):
     for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         monkeypatch.delenv(variable, raising=False)
@@ -48,11 +39,6 @@ def test_environment_variables_for_threads_are_recognized(monkeypatch):
 def test_team_returns_results_in_the_order_of_the_items(size, length):
     items = list(range(length))
     assert ThreadTeam(size).map(lambda a, b: 10 * a + b, items, items[::-1]) == [10 * i + length - 1 - i for i in items]
-
-
-def test_threads_of_a_team_run_at_the_same_time():
-    meeting = threading.Barrier(3, timeout=20)
-    ThreadTeam(3).map(lambda _: meeting.wait(), range(3))  # a BrokenBarrierError if one of them waits alone
 
 
 def test_team_of_one_works_in_the_calling_thread():
