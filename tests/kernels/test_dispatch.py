@@ -1,8 +1,11 @@
 """`fused`: with CuPy the kernel is called, with every other library the plain formula runs."""
 
+import configparser
+import fnmatch
 import importlib
 import inspect
 import pkgutil
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,6 +13,7 @@ import pytest
 
 from minitransformer import functional, kernels
 from minitransformer.backend import use_backend
+from minitransformer.kernels import launch
 from minitransformer.kernels.dispatch import fused, plain_formulas
 from minitransformer.training import optimizers
 
@@ -79,3 +83,11 @@ def test_kernel_takes_the_arguments_of_its_formula():
     for function, formula in decorated().items():
         assert list(inspect.signature(function).parameters) == list(inspect.signature(formula).parameters)
         assert formula.__name__.lstrip("_") == function.__name__
+
+
+def test_a_built_package_carries_every_cuda_file():
+    setup = configparser.ConfigParser()
+    setup.read(Path(__file__).parents[2] / "setup.cfg")
+    patterns = setup["options.package_data"]["minitransformer.kernels"].split()
+    assert [name for name in launch.FILES if not any(fnmatch.fnmatch(name, pattern) for pattern in patterns)] == []
+    assert {path.name for path in Path(launch.__file__).parent.glob("*.cu*")} == set(launch.FILES)
