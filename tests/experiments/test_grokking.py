@@ -49,9 +49,3 @@ def test_removing_frequencies_leaves_the_mean_the_other_waves_and_the_other_toke
     np.testing.assert_allclose(grokking.without(both, [9, 28])[1 : P + 1], E[1 : P + 1] + 5, atol=1e-12)
     np.testing.assert_array_equal(grokking.without(both, [9, 28])[[0, P + 1]], both[[0, P + 1]])
     np.testing.assert_allclose(grokking.without(both, []), both, atol=1e-12)
-
-
-def test_a_side_is_reached_at_the_first_test_that_is_good_enough():
-    measured = {"steps": [50, 100, 150], "train": [0.5, 0.99, 0.9], "test": [0.1, 0.2, 0.3]}
-    assert grokking.reached(measured, "train") == 100
-    assert grokking.reached(measured, "test") is None

@@ -17,10 +17,6 @@ LARGEST_FIGURE = 130_000  # bytes
 IMPORTS = re.compile(r"^# %% Imports\n(?:(?!# %%).*\n)*", flags=re.MULTILINE)
 HIDDEN = re.compile(r"lesson\.(quote|claim|example)\(")
 HISTORY = re.compile(r"^# > \*\*(\d{4})\.\*\* (.+(?:\n# > .+)*)", flags=re.MULTILINE)
-# letters of the word "stop" that are tokens, and are not written as such: «o»
-BARE = re.compile(
-    r"\"[stop]\"|\b(?:[Tt]he|letters?|tokens?|reads?|writes?|written|wrote|an|from|than) [sotp]\b(?![ ]*[=∘·_(])"
-)
 FEWEST_HANDS = 2  # lines that the reader writes, and numbers that they guess, before seeing ours
 
 
@@ -60,16 +56,6 @@ def headings(text):
     """The headings of second order, in order."""
     prose = [line for is_prose, lines in cells(text) if is_prose for line in lines]
     return [line.removeprefix("# ## ") for line in prose if line.startswith("# ## ")]
-
-
-def running_prose(text):
-    """The prose of a lesson's source without formulas, tables, headings, pictures and code."""
-    lines = [line for is_prose, content in cells(text) if is_prose for line in content]
-    lines = [
-        "" if line.startswith(("#     ", "# #", "# [![", "# ![", "# |")) else line.removeprefix("#").strip()
-        for line in lines
-    ]
-    return re.sub(r"`[^`]*`|\]\([^)]*\)", "", "\n".join(lines))
 
 
 def test_all_cores_can_be_read_in_five_hours():
@@ -193,17 +179,6 @@ def test_there_is_one_box_of_history(lesson):
     assert 1600 < int(year) <= 2026
     assert 30 <= len(text.replace("\n# >", "").split()) <= 90
     assert not HISTORY.findall(rest)
-
-
-@every_lesson
-def test_tokens_of_the_running_example_look_like_tokens(lesson):
-    found = BARE.findall(running_prose(lesson.path.read_text("utf-8")))
-    assert not found
-
-
-@every_lesson
-def test_lesson_says_only_once_what_the_reader_should_see(lesson):
-    assert lesson.path.read_text("utf-8").count("ou should see") <= 1
 
 
 @every_lesson

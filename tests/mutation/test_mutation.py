@@ -3,7 +3,6 @@
 import ast
 import contextlib
 import importlib
-import json
 import os
 import signal
 import subprocess
@@ -16,7 +15,7 @@ from minitransformer.functional.softmax import softmax_backward
 from tests.mutation import judging, measuring, report
 from tests.mutation.__main__ import chosen, parse
 from tests.mutation.checks import Check
-from tests.mutation.judging import KILLED, SURVIVED, TIMED_OUT, Judge, Verdict, own_file
+from tests.mutation.judging import KILLED, SURVIVED, TIMED_OUT, Judge, Verdict
 from tests.mutation.measuring import Measured
 from tests.mutation.mutants import Key, difference, header, modules_of, mutants_of, places
 from tests.mutation.operators import changes
@@ -219,13 +218,6 @@ def test_a_crash_of_the_whole_process_is_a_kill(monkeypatch):
     assert verdict.outcome == KILLED
 
 
-def test_own_file_of_a_function_is_that_of_its_module():
-    assert own_file("functional.softmax.softmax") == GROUP
-    assert own_file("functional.attention.full.f") == "tests.functional.test_attention"
-    assert own_file("functional.attention.tiled.f") == "tests.functional.test_tiled_attention"
-    assert own_file("layers.attention_positions.AttentionPositions.bias") == "tests.layers.test_attention_positions"
-
-
 def test_equivalents_are_known_by_their_content_and_not_tried():
     mutants = mutants_of("minitransformer.functional.softmax")
     listed = {Key(*mutants[3].key): "a reason"}
@@ -254,12 +246,6 @@ def test_every_equivalent_is_still_a_mutant_and_has_a_reason():
     assert equivalents.keys() - existing == set(), "no longer mutants: delete these lines of equivalent.json"
     assert all(reason.strip() for reason in equivalents.values())
     assert report.EQUIVALENT.read_text("utf-8").count('"function"') == len(equivalents), "a mutant is listed twice"
-
-
-def test_a_line_of_the_list_can_be_read_as_an_equivalent():
-    mutant = the_mutant("ds *= p -> ds /= p")
-    *_, line, _ = report.survivors([(mutant, Verdict(SURVIVED, "", 2, 3))])
-    assert report.key_of(json.loads(line.strip().removesuffix(","))) == mutant.key
 
 
 @needs_linux
