@@ -5,7 +5,9 @@ Karpathy's micrograd and microgpt. `python -m tests.lessons.scalar` measures wha
 """
 
 import math
+import statistics
 import time
+import timeit
 
 import numpy as np
 
@@ -129,12 +131,7 @@ def main():
 
     medians = {}
     for name, step in (("by hand", by_hand), ("scalars", by_values)) * 2:
-        seconds = []
-        for _ in range(20):
-            start = time.process_time()
-            step()
-            seconds.append(time.process_time() - start)
-        medians[name] = sorted(seconds)[len(seconds) // 2]
+        medians[name] = statistics.median(timeit.repeat(step, timer=time.process_time, repeat=20, number=1))
         print(f"{name:<8} {1e3 * medians[name]:8.2f} ms of processor time for forward and backward, loss {step():.4f}")
     print(f"ratio {medians['scalars'] / medians['by hand']:.0f}")
 
