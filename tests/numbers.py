@@ -111,6 +111,8 @@ FACTS = {
     "cases of algebra": Fact(r"diagonals: (\d+)\s+cases", algebra_cases),
     "gradients of the base model": Fact(r"\b([\d,]{8,}) gradients\b", lambda: parameters("base")),
     "parameters of the base model": Fact(r"base model, ([\d,]{8,}) parameters\b", lambda: parameters("base")),
+    "parameters N of base": Fact(r"parameters N \| ([\d,]+) \|", lambda: parameters("base")),
+    "parameters N of big": Fact(r"parameters N \| [\d,]+ \| ([\d,]+) \|", lambda: parameters("big")),
     "where attention meets the LSTM": Fact(r"/ \(2 d \+ h\) = (\d+)", crossing_with_sums),
     "results of the precision": Fact(r"\b(\d{3,}) results\b", precision_results),
     "memory of full attention": Fact(r"\b([\d,]+) MB with full attention", activation_megabytes),
