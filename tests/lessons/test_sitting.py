@@ -129,18 +129,33 @@ def test_a_function_has_four_known_mistakes_or_more_and_each_is_wrong_and_is_nam
 
 PLAUSIBLE = [  # (function, what its reader writes, what the judge calls it)
     ("loss_backward", "dz = p", "these are the probabilities themselves"),
+    ("loss_backward", "dz = p - 1", "the 1 is subtracted from every token, and"),
+    ("loss_backward", "dz = 0 * p", "all of it is 0"),
     ("loss_backward", "dz = (np.eye(7)[right] - p)", "two mistakes: the sign is wrong, and"),
     ("norm_backward", "dx = (dx_hat + m + x_hat * mx) / sigma", "both side roads have a plus"),
     ("norm_backward", "dx = (dx_hat - m + x_hat * mx) / sigma", "the road through σ has a plus"),
+    ("norm_backward", "dx = (dx_hat + m - x_hat * mx) / sigma", "the road through μ has a plus"),
+    ("norm_backward", "dx = (dx_hat - m - mx) / sigma", "the x̂ before the mean is missing"),
+    ("norm_backward", "dx = (dx_hat - m - x_hat * m) / sigma", "the x̂ inside the mean is missing"),
+    ("norm_backward", "dx = dx_hat / sigma - m / sigma - x_hat * mx", "the road through σ is not divided by σ"),
+    (
+        "norm_backward",
+        "dx = dx_hat / sigma - m / sigma - x_hat * mx / sigma**2",
+        "the road through σ is divided by σ twice",
+    ),
     (
         "norm_backward",
         "dx = (dx_hat - dx_hat.mean() - x_hat * np.mean(dx_hat * x_hat)) / sigma",
         "the means run over all rows and features",
     ),
     ("norm_backward", "dgamma = np.sum(dy * x_hat, axis=1)", "it is summed over the features"),
+    ("norm_backward", "dbeta = dy.sum(axis=-1)", "it is summed over the features"),
     ("relu_backward", "da = dr * a", "it is multiplied by a, not by the slope"),
     ("mix_backward", "dv = np.transpose(p.swapaxes(1, 2) @ do, (0, 2, 1))", "it is transposed"),
+    ("scores_backward", "dk = np.transpose(ds.swapaxes(1, 2) @ q, (0, 2, 1)) / 3**0.5", "it is transposed"),
     ("softmax_backward", "ds = p * dp - (p * dp).sum(axis=-1, keepdims=True)", "p multiplies dp, but not the average"),
+    ("softmax_backward", "ds = p * (dp - dp.sum(-1)[..., None])", "the sum of dp is subtracted"),
+    ("softmax_backward", "ds = p * dp + p * (p * dp).sum(-1)[..., None]", "the average has a plus"),
     ("softmax_backward", "ds = p * (1 - p) * dp - p * (p * dp).sum(-1)[..., None]", "the case i = j is counted twice"),
     (
         "encoder_backward",
@@ -149,13 +164,28 @@ PLAUSIBLE = [  # (function, what its reader writes, what the judge calls it)
     ),
     (
         "encoder_backward",
+        "dsum2 = norm2(dM)\ndsum1 = dsum2 + ff(dsum2)\ndx = dsum1 + sum(att(dsum1))",
+        "norm1 is left out",
+    ),
+    (
+        "encoder_backward",
         "dsum2 = norm1(dM)\ndsum1 = norm1(dsum2 + ff(dsum2))\ndx = dsum1 + sum(att(dsum1))",
         "norm1 is used in both places",
     ),
     (
         "encoder_backward",
+        "dsum2 = norm2(dM)\ndsum1 = norm2(dsum2 + ff(dsum2))\ndx = dsum1 + sum(att(dsum1))",
+        "norm2 is used in both places",
+    ),
+    (
+        "encoder_backward",
         "dsum2 = norm2(dM + ff(dM))\ndsum1 = norm1(dsum2)\ndx = dsum1 + sum(att(dsum1))",
         "the feed-forward network comes before norm2",
+    ),
+    (
+        "encoder_backward",
+        "dsum2 = norm2(dM)\ndsum1 = norm1(dsum2)\ndx = dsum1 + sum(att(dsum1))",
+        "the feed-forward network is left out",
     ),
     (
         "encoder_backward",
