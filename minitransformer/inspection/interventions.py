@@ -5,12 +5,14 @@
         loss = mean_loss(model, batch)              without the first head of the first layer
 
 A layer is exchanged for one around it until the block ends. That is a layer like any other, so this works in every
-model and around a reader's own layers, and what is put in has a gradient: with `first._replace(scale=1.0)` the model
+model and around a reader's own layers. With `share_layers`, "blocks.layers.1" is the second use of the one layer, and
+the other uses stay as they are. What is put in has a gradient: with `first._replace(scale=1.0)` the model
 computes what it did, and after a backward pass `altered.scale.grad` is dLoss/dscale. The model is then not what its
 configuration says, so decoding reads all tokens again. To train an altered model, freeze scale and value first.
 """
 
 import contextlib
+import copy
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -165,7 +167,7 @@ def intervene(model: Layer, *changes: Change | Rows) -> Iterator[list[Any]]:
     made: list[Any] = []
     with contextlib.ExitStack() as undo:
         for change in changes:
-            owner, key, layer = _place(model, change.path)
+            owner, key, layer = _place(model, change.path, undo)
             if isinstance(change, Rows):
                 owner, key, layer = layer, "kind", getattr(layer, "kind", None)
                 if not hasattr(layer, "takes_bias_by_distance"):
@@ -178,15 +180,23 @@ def intervene(model: Layer, *changes: Change | Rows) -> Iterator[list[Any]]:
         yield made
 
 
-def _place(layer, path, owner=None, key=""):
-    """(what holds the layer at `path`, its attribute or index there, the layer); paths go through altered layers."""
+def _place(layer, path, undo, owner=None, key=""):
+    """(what holds the layer at `path`, its attribute or index there, the layer); paths go through altered layers.
+
+    On the way, one of several uses of a layer becomes a layer with the same parameters, until `undo`.
+    """
     if not path and owner is not None:
         return owner, key, layer
     for name, child in layer.children():
         if f"{path}.".startswith(f"{name}."):
-            key, _, index = name.partition(".")
+            attribute, _, index = name.partition(".")
+            owner, key = (getattr(layer, attribute), index) if index else (layer, attribute)
             inside = path[len(name) + 1 :]
-            return _place(child, inside, getattr(layer, key) if index else layer, index or key)
+            if isinstance(owner, list) and owner.count(child) > 1:
+                undo.callback(put, owner, key, child)
+                child = copy.deepcopy(child, {id(own): own for own in child.parameters()})
+                put(owner, key, child)
+            return _place(child, inside, undo, owner, key)
     if isinstance(layer, Altered):
-        return _place(layer.layer, path)
+        return _place(layer.layer, path, undo)
     raise ValueError(f"there is no layer {path!r} in a {type(layer).__name__}")

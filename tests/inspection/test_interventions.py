@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import dataclasses
 
 import numpy as np
 import pytest
@@ -219,6 +220,33 @@ def test_blocks_inside_blocks_do_what_one_block_does():
         np.testing.assert_array_equal(host(model.attention_weights(*ids).cross[0]), 0.2)
     with intervene(model, *changes):
         np.testing.assert_array_equal(host(model(*ids)), nested)
+
+
+@every_model
+def test_each_use_of_a_shared_layer_is_changed_alone_as_if_it_were_a_layer_of_its_own(kind):
+    model, ids, attention, layer = make(kind)
+    shared = type(model)(dataclasses.replace(model.config, share_layers=True), dtype=np.float64)
+    randomize(shared, scale=0.4)
+    for name, parameter in model.named_parameters():
+        stack, layers, rest = name.partition(".layers.")
+        used = f"{stack}.layers.0{rest[rest.index('.') :]}" if layers else name
+        parameter.data[...] = dict(shared.named_parameters())[used].data
+    found = heads(shared)
+    assert found == heads(model)
+    inner = Change(layer, 0.7), found[-1]._replace(scale=0.3), found[0], Rows(attention, 0.2)
+    logits = [host(one(*ids)) for one in (shared, model)]
+    for changes in ([found[0]], [found[-1]], inner):
+        with intervene(shared, *changes), intervene(model, *changes):
+            assert same(shared(*ids), model(*ids))
+            report = check_loss(shared, *ids, ids[-1], name=kind, method=COMPLEX_STEP, together=True, directions=2)
+            assert report.passed, str(report)
+            assert relative_error(shared(*ids), logits[0]) > 1e-3
+    assert same(shared(*ids), logits[0])
+    assert not foreign_layers(shared)
+    with intervene(shared, found[0]), intervene(shared, found[-1]):
+        both = host(shared(*ids))
+    with intervene(model, found[0], found[-1]):
+        assert same(model(*ids), both)
 
 
 class OwnAttention(Layer):
