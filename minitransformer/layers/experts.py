@@ -19,6 +19,7 @@ from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.linear import Linear
 
 _batch_weight: contextvars.ContextVar[float] = contextvars.ContextVar("batch_weight", default=1.0)
+_tokens: contextvars.ContextVar[xp.ndarray | None] = contextvars.ContextVar("tokens", default=None)
 
 
 def weighted_backward(weight: float, backward: Callable[..., Any], *arguments: Any) -> Any:
@@ -26,6 +27,16 @@ def weighted_backward(weight: float, backward: Callable[..., Any], *arguments: A
     context = contextvars.copy_context()
     context.run(_batch_weight.set, weight)
     return context.run(backward, *arguments)
+
+
+def forward_of_tokens(tokens: xp.ndarray, forward: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """forward(*arguments) of x (B, T, C), in which the auxiliary losses count these of B T tokens, without padding.
+
+    `tokens` are booleans whose axes of length 1 do not matter, such as a mask (B, 1, 1, T).
+    """
+    context = contextvars.copy_context()
+    context.run(_tokens.set, tokens.reshape(-1))
+    return context.run(forward, *arguments, **options)
 
 
 class ExpertsCache(NamedTuple):
@@ -38,6 +49,7 @@ class ExpertsCache(NamedTuple):
     chosen: xp.ndarray  # (N, E) booleans: which tokens went where
     weights: Any  # of `expert_weights`
     used: list[tuple]  # for each expert with n tokens: its number, their places (n,), its output (n, C), its cache
+    tokens: xp.ndarray | None  # (N,) booleans: which are not padding; None: all
 
 
 class MixtureOfExperts(Layer):
@@ -49,7 +61,8 @@ class MixtureOfExperts(Layer):
     expert computes all of its tokens at once.
 
     backward adds the gradient of two losses that are not in y, once for each call: balance_weight times `balance_loss`
-    over all tokens, padding among them, and z_weight times `z_loss`. So `gradcheck` needs both weights 0.
+    and z_weight times `z_loss`. So `gradcheck` needs both weights 0. Both losses, and the loads below, are means over
+    the tokens that are not padding, which `forward_of_tokens` says; padding is routed too, but its output is not used.
 
     expert_scores="sigmoid" is DeepSeek-V3's router (2024, section 2.1.2): p = sigmoid(x R), the k largest p + bias are
     chosen, and w is made of p alone. The choice has no derivative, so instead of the balance loss, bias gets a gradient
@@ -82,7 +95,9 @@ class MixtureOfExperts(Layer):
                 output, cache = expert.forward(flat[rows], rng)
                 y[rows] += w[rows, e : e + 1] * output  # no row occurs twice
                 used.append((e, rows, output, cache))
-        return y.reshape(x.shape), ExpertsCache(x.shape, cache_router, logits, cache_p, chosen, cache_w, used)
+        return y.reshape(x.shape), ExpertsCache(
+            x.shape, cache_router, logits, cache_p, chosen, cache_w, used, _tokens.get()
+        )
 
     def backward(self, dy: xp.ndarray, cache: ExpertsCache) -> xp.ndarray:
         """dy (..., C) -> dx (..., C); with dL/dw_i = FFN_i(x) . dy the router learns which expert was useful."""
@@ -101,15 +116,19 @@ class MixtureOfExperts(Layer):
     def _router_backward(self, dw, cache):
         """dlogits (N, E) from dw (N, E), and from the auxiliary losses."""
         dp, share = routing.expert_weights_backward(dw, cache.weights), _batch_weight.get()
-        balance_weight = self.balance_weight * share
+        rows = slice(None) if cache.tokens is None else xp.flatnonzero(cache.tokens)
+        chosen, logits = cache.chosen[rows], cache.logits[rows]
+        balance_weight, z_weight = (each * share * (len(logits) > 0) for each in (self.balance_weight, self.z_weight))
         if self.bias is None:
             if balance_weight:
-                dp += routing.auxiliary_backward(balance_weight, routing.balance_loss(cache.scores, cache.chosen)[1])
+                slope = routing.balance_loss(cache.scores[rows], chosen)[1]
+                dp[rows] += routing.auxiliary_backward(balance_weight, slope)
             dlogits = softmax_backward(dp, cache.scores)
         else:
-            excess = routing.expert_loads(cache.chosen) - 1.0 / len(self.experts)
-            self.bias.add_grad((balance_weight * excess).astype(dw.dtype))
+            if balance_weight:
+                excess = routing.expert_loads(chosen) - 1.0 / len(self.experts)
+                self.bias.add_grad((balance_weight * excess).astype(dw.dtype))
             dlogits = sigmoid_backward(dp, cache.scores)
-        if self.z_weight:
-            dlogits += routing.auxiliary_backward(self.z_weight * share, routing.z_loss(cache.logits)[1])
+        if z_weight:
+            dlogits[rows] += routing.auxiliary_backward(z_weight, routing.z_loss(logits)[1])
         return dlogits

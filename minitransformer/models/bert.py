@@ -16,6 +16,7 @@ from minitransformer.functional.embedding import EmbeddingCache
 from minitransformer.functional.layer_norm import LayerNormCache
 from minitransformer.functional.linear import LinearCache
 from minitransformer.layers import Dropout, Embedding, Encoder, LayerNorm, Linear, OutputProjection
+from minitransformer.layers.experts import forward_of_tokens
 from minitransformer.layers.initializers import normal
 from minitransformer.layers.positions import make_input_positions
 from minitransformer.layers.stack import StackCache
@@ -251,7 +252,8 @@ class BERT(Layer):
                 f"segments must have the same shape as ids, {tuple(ids.shape)}, got {tuple(segments.shape)}"
             )
         x, cache_embedding = self.embedding.forward(ids, segments, rng)
-        y, cache_encoder = self.encoder.forward(x, padding_mask(to_device(ids), self.config.padding), rng)
+        allowed = padding_mask(to_device(ids), self.config.padding)
+        y, cache_encoder = forward_of_tokens(allowed, self.encoder.forward, x, allowed, rng)
         return y, BERTFeaturesCache(cache_embedding, cache_encoder)
 
     def features_backward(self, dy: xp.ndarray, cache: BERTFeaturesCache) -> None:

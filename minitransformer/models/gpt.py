@@ -6,14 +6,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from minitransformer.backend import xp
+from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_batch_of_ids, check_dtype
 from minitransformer.config import TransformerConfig
 from minitransformer.core import Parameter
 from minitransformer.decoding.incremental import GPTState
-from minitransformer.functional import causal_mask
+from minitransformer.functional import causal_mask, padding_mask
 from minitransformer.layers import EncoderLayer, InputEmbedding, OutputProjection
 from minitransformer.layers.embedding import InputEmbeddingCache
+from minitransformer.layers.experts import forward_of_tokens
 from minitransformer.layers.initializers import normal
 from minitransformer.layers.positions import make_input_positions
 from minitransformer.layers.stack import LayerStack, StackCache
@@ -81,7 +82,8 @@ class GPT(LanguageModel):
         check_batch_of_ids("ids", ids, self.config.vocab_size, self.config.max_len)
         x, cache_embedding = self.embedding.forward(ids, rng)
         mask = causal_mask(ids.shape[1]) if self.config.needs_causal_mask else None
-        y, cache_blocks = self.blocks.forward(x, mask, rng=rng)
+        tokens = padding_mask(to_device(ids), self.config.padding)
+        y, cache_blocks = forward_of_tokens(tokens, self.blocks.forward, x, mask, rng=rng)
         return y, GPTFeaturesCache(cache_embedding, cache_blocks)
 
     def features_backward(self, dy: xp.ndarray, cache: GPTFeaturesCache) -> None:

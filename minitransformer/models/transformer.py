@@ -13,6 +13,7 @@ from minitransformer.decoding.incremental import TransformerState
 from minitransformer.functional import causal_mask, padding_mask
 from minitransformer.layers import Decoder, Encoder, InputEmbedding, OutputProjection
 from minitransformer.layers.embedding import InputEmbeddingCache
+from minitransformer.layers.experts import forward_of_tokens
 from minitransformer.layers.initializers import normal
 from minitransformer.layers.positions import make_input_positions
 from minitransformer.layers.stack import StackCache
@@ -123,7 +124,8 @@ class Transformer(EncoderDecoder):
         """source (B, S) ids -> memory (B, S, C)."""
         check_batch_of_ids("source", source, self.config.vocab_size, self.config.max_len)
         x, cache_embedding = self.source_embedding.forward(source, rng)
-        memory, cache_encoder = self.encoder.forward(x, self.source_allowed(source), rng)
+        allowed = self.source_allowed(source)
+        memory, cache_encoder = forward_of_tokens(allowed, self.encoder.forward, x, allowed, rng)
         return memory, EncodeCache(cache_embedding, cache_encoder)
 
     def encode_backward(self, dmemory: xp.ndarray, cache: EncodeCache) -> None:
@@ -148,11 +150,11 @@ class Transformer(EncoderDecoder):
                 f"got {len(source)}, {len(target)} and {len(memory)} sequences"
             )
         y, cache_embedding = self.target_embedding.forward(target, rng)
+        allowed = tokens = self.target_allowed(target)  # (B, 1, 1, T)
         if self.config.needs_causal_mask:
-            allowed = causal_mask(target.shape[1]) & self.target_allowed(target)  # (B, 1, T, T)
-        else:
-            allowed = self.target_allowed(target)  # (B, 1, 1, T)
-        z, cache_decoder = self.decoder.forward(y, memory, allowed, self.source_allowed(source), rng)
+            allowed = causal_mask(target.shape[1]) & tokens  # (B, 1, T, T)
+        masks = allowed, self.source_allowed(source)
+        z, cache_decoder = forward_of_tokens(tokens, self.decoder.forward, y, memory, *masks, rng)
         return z, DecodeCache(cache_embedding, cache_decoder)
 
     def decode_backward(self, dz: xp.ndarray, cache: DecodeCache) -> xp.ndarray:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from functools import partial
 from unittest import mock
 
 import numpy as np
@@ -23,9 +24,9 @@ from minitransformer.inspection import (
 from minitransformer.inspection.activation_memory import _distinct_arrays
 from minitransformer.inspection.interventions import Altered, Change
 from minitransformer.layers import FeedForward, MixtureOfExperts
-from minitransformer.layers.experts import weighted_backward
+from minitransformer.layers.experts import forward_of_tokens, weighted_backward
 from minitransformer.layers.lora import LoRALinear
-from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
+from minitransformer.models import BERT, GPT, Transformer, TransformerConfig, gpt_config
 from minitransformer.training import CrossEntropyLoss, DataParallel
 from minitransformer.training.checkpoint import load_checkpoint, save_checkpoint
 from minitransformer.training.parallel import threads as threads_module
@@ -87,12 +88,12 @@ def test_a_token_gets_the_same_whatever_tokens_are_beside_it():
         assert relative_error(layer(x[b, t : t + 1]), y[b, t : t + 1]) <= 1e-13
 
 
-def auxiliary_loss(x, layer):
-    """The two losses by their definitions, with the loads as constants."""
-    probabilities, logits, loads = [], [], np.zeros(E)
-    for token in host(x).reshape(-1, C):
+def auxiliary_loss(x, layer, counted):
+    """The two losses of the counted tokens by their definitions, with the loads as constants."""
+    probabilities, logits, loads, count = [], [], np.zeros(E), counted.sum()
+    for token in host(x)[counted]:
         ranked, p, own_logits = naive_choice(token.real, layer, "softmax")
-        loads[ranked[:K]] += 1.0 / (B * T * K)
+        loads[ranked[:K]] += 1.0 / (count * K)
         logits.append(token @ host(layer.router.W.data))
         probabilities.append(np.exp(logits[-1]) / np.exp(logits[-1]).sum())
         assert np.allclose([*own_logits, *p], [*logits[-1].real, *probabilities[-1].real])
@@ -101,26 +102,73 @@ def auxiliary_loss(x, layer):
     return layer.balance_weight * balance + layer.z_weight * z
 
 
-def test_backward_adds_the_gradient_of_the_two_auxiliary_losses():
-    layer, x = mixture(balance_weight=0.7, z_weight=0.3), example()
+PADDED = np.array([[True] * 5, [True, True, False, False, False]])  # the second text has 2 tokens
 
-    def forward(x):
-        y, cache = layer.forward(x)
-        return (y * 0).sum() + device(np.asarray(auxiliary_loss(x, layer))), cache
+
+def test_backward_adds_the_gradient_of_the_two_auxiliary_losses():
+    layer = mixture(balance_weight=0.7, z_weight=0.3)
+
+    def forward(x, counted):
+        y, cache = forward_of_tokens(device(counted[:, None, None]), layer.forward, x)
+        return (y * 0).sum() + device(np.asarray(auxiliary_loss(x, layer, counted))), cache
 
     def backward(dloss, cache):
         return weighted_backward(float(host(dloss).real), layer.backward, device(np.zeros((B, T, C))), cache)
 
-    report = check_gradients(forward, backward, {"x": host(x)}, {"R": layer.router.W}, method=COMPLEX_STEP)
-    assert report.passed, report
+    for counted in (PADDED | True, PADDED):
+        arrays, named = {"x": host(example())}, {"R": layer.router.W}
+        report = check_gradients(partial(forward, counted=counted), backward, arrays, named, method=COMPLEX_STEP)
+        assert report.passed, report
 
 
 def test_the_gradient_of_the_bias_is_the_load_above_an_equal_share_times_its_weight():
     layer, x = mixture(2, scores="sigmoid", balance_weight=0.01), example()
-    _, cache = layer.forward(x)
-    layer.backward(device(np.zeros((B, T, C))), cache)
-    loads = host(cache.chosen).sum(axis=0) / (B * T * 2)
-    assert relative_error(layer.bias.grad, 0.01 * (loads - 1 / E)) <= 1e-13
+    for counted in (PADDED | True, PADDED):
+        _, cache = forward_of_tokens(device(counted), layer.forward, x)
+        layer.zero_grad()
+        layer.backward(device(np.zeros((B, T, C))), cache)
+        loads = host(cache.chosen)[counted.reshape(-1)].sum(axis=0) / (counted.sum() * 2)
+        assert relative_error(layer.bias.grad, 0.01 * (loads - 1 / E)) <= 1e-13
+
+
+def router_gradients(model, *ids):
+    """The gradients of the routers, and of their biases, by the auxiliary losses alone."""
+    logits, cache = model.forward(*ids)
+    model.zero_grad()
+    model.backward(logits * 0, cache)
+    named = {name: host(one.grad).copy() for name, one in model.named_parameters() if ".feed_forward" in name}
+    return {name: gradient for name, gradient in named.items() if gradient.any()}
+
+
+@pytest.mark.parametrize("kind", [GPT, BERT, Transformer])
+@pytest.mark.parametrize("scores", ["softmax", "sigmoid"])
+def test_padding_has_no_part_in_the_gradient_of_the_auxiliary_losses(kind, scores):
+    losses = {"expert_scores": scores, "balance_weight": 0.3, "z_weight": 0.7}
+    start = {"start": 0} if kind is Transformer else {}  # as in T5: there the first 0 is a token
+    model = randomize(kind(dataclasses.replace(CONFIG, **losses, **start), dtype=np.float64), scale=0.4)
+    texts = [np.array([[4, 9, 6, 3, 5, 8, 10]]), np.array([[7, 5, 9]])]
+    rows = [np.pad(text, ((0, 0), (0, 7 - text.shape[1]))) for text in texts]
+
+    def inputs(ids):
+        return (ids, np.where(np.arange(ids.shape[1]) > 0, ids, 0)) if kind is Transformer else (ids,)
+
+    for text, row in zip(texts, rows, strict=True):
+        alone, padded = (router_gradients(model, *inputs(ids)) for ids in (text, np.pad(row, ((0, 0), (0, 1)))))
+        assert alone.keys() == padded.keys()
+        assert all(relative_error(padded[name], alone[name]) <= 1e-12 for name in alone)
+    if scores == "softmax":  # its balance loss of two texts is not the mean of theirs
+        model = randomize(kind(dataclasses.replace(model.config, balance_weight=0.0), dtype=np.float64), scale=0.4)
+    both = router_gradients(model, *inputs(np.concatenate(rows)))
+    parts = [router_gradients(model, *inputs(text)) for text in texts]
+    for name in both:
+        mean = sum(text.shape[1] / 10 * part.get(name, 0) for text, part in zip(texts, parts, strict=True))
+        assert relative_error(both[name], mean) <= 1e-12, name
+
+
+def test_padding_alone_is_no_token_that_a_loss_could_be_a_mean_of():
+    for scores in ("softmax", "sigmoid"):
+        model = GPT(dataclasses.replace(CONFIG, expert_scores=scores, balance_weight=0.3, z_weight=0.7))
+        assert not router_gradients(model, np.zeros((2, 3), int))
 
 
 def test_a_gradient_of_another_shape_is_refused_before_anything_has_changed():

@@ -9,7 +9,7 @@ EXHIBITS = (
         "The loss on the screen looks the same. Only the experts that nobody chooses show it, much later.",
         {
             "layers:MixtureOfExperts._router_backward": (
-                "dp += routing.auxiliary_backward",
+                "dp[rows] += routing.auxiliary_backward",
                 "routing.auxiliary_backward",
             )
         },
