@@ -12,6 +12,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from minitransformer.interop.huggingface_configs import complete_config, config_
 from minitransformer.interop.huggingface_decoders import USUAL as DECODERS
 from minitransformer.interop.huggingface_decoders import decoder_table, in_our_order
 from minitransformer.interop.huggingface_files import StoredTensor, stored_tensors
-from minitransformer.interop.huggingface_tables import Source, bert_table, gpt2_table, t5_table
+from minitransformer.interop.huggingface_tables import bert_table, gpt2_table, t5_table
 from minitransformer.models.bert import BERT
 from minitransformer.models.gpt import GPT
 from minitransformer.models.transformer import Transformer
@@ -31,6 +32,9 @@ from minitransformer.models.transformer import Transformer
 MODELS: dict[str, Any] = {"gpt2": GPT, "bert": BERT, "t5": Transformer, **dict.fromkeys(DECODERS, GPT)}
 # their names may begin with it
 PREFIX = {"gpt2": "transformer.", "bert": "bert.", "t5": "", **dict.fromkeys(DECODERS, "model.")}
+# {our name: Source}, from our configuration and a model's options
+TABLES: dict[str, Any] = {"gpt2": gpt2_table, "bert": bert_table, "t5": t5_table}
+TABLES |= {kind: partial(decoder_table, kind=kind) for kind in DECODERS}
 # tensors in their states that are not weights, or belong to a head that we do not have
 IGNORED = {
     "gpt2": r"h\.\d+\.attn\.(bias|masked_bias)",
@@ -86,12 +90,7 @@ def _empty_model(state, theirs, dtype, changes):
     config = config_from_huggingface(theirs, **changes)
     if config.share_layers:
         raise ValueError("the layers of a Hugging Face model differ: load it without share_layers")
-    given, table = _match(state, theirs)
-    options: dict[str, int | None] = {}
-    if theirs["model_type"] == "bert":
-        classes = table.get("head.classes.b")
-        options["num_segments"] = table["embedding.segments.E"].tensors[0].shape[0]
-        options["num_classes"] = None if classes is None else classes.tensors[0].shape[0]
+    given, table, options = _match(state, theirs)
     return MODELS[theirs["model_type"]](config, **options, seed=None, dtype=dtype), given, table
 
 
@@ -106,20 +105,19 @@ def from_huggingface(state: Mapping[str, Any], theirs: Mapping[str, Any]) -> dic
     Raises ValueError, naming the tensors, if one is missing or unexpected, has a wrong shape or numbers that are not
     finite, or if two names of one tensor have different values.
     """
-    given, table = _match(state, theirs)
+    given, table, _ = _match(state, theirs)
     return {name: np.array(_gather(given, source), order="C") for name, source in table.items()}
 
 
-def _match(state: Mapping[str, Any], theirs: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Source]]:
-    """Their tensors by their plain names, and the table of ours, once every name and shape agrees."""
+def _match(state, theirs):
+    """Their tensors by their plain names, the table of ours, once every name and shape agrees, and BERT's options."""
     config, kind = config_from_huggingface(theirs), theirs["model_type"]
     if config.num_layers > len(state):
         raise ValueError(f"the config has {config.num_layers:,} layers, and the state only {len(state)} tensors")
-    given = _plain_names(state, kind)
-    classes = given.get("classifier.bias") if kind == "bert" else None
-    if kind == "bert" and classes is None:  # BertForPreTraining's pooler is for the head that we do not have
-        given = {name: tensor for name, tensor in given.items() if not name.startswith("pooler.dense.")}
-    table = _table(kind, config, theirs, classes)
+    given, options = _plain_names(state, kind), {}
+    if kind == "bert":
+        given, options = _bert_options(given, theirs)
+    table = TABLES[kind](config, **options)
     shapes = {tensor.name: tensor.shape for source in table.values() for tensor in source.tensors}
     _merge_copies(given, {copy: name for copy, name in COPIES[kind].items() if name in shapes}, shapes, theirs)
     check_names("the Hugging Face state does not fit its config", given, shapes)
@@ -128,18 +126,21 @@ def _match(state: Mapping[str, Any], theirs: Mapping[str, Any]) -> tuple[dict[st
             raise ValueError(
                 f"the Hugging Face state has {name} of shape {given[name].shape}, its config needs {shape}"
             )
-    return given, table
+    return given, table, options
 
 
-def _table(kind, config, theirs, classes):
-    if kind == "gpt2":
-        return gpt2_table(config)
-    if kind == "t5":
-        return t5_table(config)
-    if kind in DECODERS:
-        return decoder_table(config, kind)
-    num_segments = complete_config(theirs)[1]["type_vocab_size"]
-    return bert_table(config, num_segments, None if classes is None else math.prod(classes.shape))
+def _bert_options(given, theirs):
+    """The tensors without a pooler that is for a head that we do not have, and the options of our BERT."""
+    classes = given.get("classifier.bias")
+    if classes is None:  # BertForPreTraining's pooler
+        given = {name: tensor for name, tensor in given.items() if not name.startswith("pooler.dense.")}
+    elif not any(name.startswith("pooler.dense.") for name in given):
+        raise ValueError(
+            "the Hugging Face state has classifier and no pooler, as a BertForTokenClassification: "
+            "our classifier is for whole texts, a BertForSequenceClassification"
+        )
+    segments = complete_config(theirs)[1]["type_vocab_size"]
+    return given, {"num_segments": segments, "num_classes": None if classes is None else math.prod(classes.shape)}
 
 
 def _plain_names(state, kind):

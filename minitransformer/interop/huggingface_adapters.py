@@ -4,17 +4,19 @@
     load_adapters(model, "adapters")     # into that model without adapters
 
 PEFT stores both matrices transposed, lora_A (r, I) and lora_B (O, r), also for GPT-2, whose own are (I, O). A Linear
-here may join several matrices of the Hugging Face model, such as query, key and value. The conversion is exact all the
-same:
+here may join several matrices of the Hugging Face model, such as query, key and value, and RoPE may pair other features
+of a head, which are the columns of B. The conversion is exact all the same:
 
     saved     three adapters with the same A, each with its part of B = [B_q | B_k | B_v]
     loaded    that again, if all A are equal; else A = [A_q | A_k | A_v] and B = diag(B_q, B_k, B_v), of rank 3r
 """
 
+import itertools
 import json
 import math
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +25,15 @@ import numpy as np
 from minitransformer.backend import to_host
 from minitransformer.checks import check_integer, check_number
 from minitransformer.core import Layer, Parameter
-from minitransformer.interop.huggingface import MODELS, PREFIX, checked_numbers
+from minitransformer.interop.huggingface import MODELS, PREFIX, TABLES, checked_numbers
+from minitransformer.interop.huggingface_decoders import decoder_kind, in_our_order, in_their_order
 from minitransformer.interop.huggingface_files import StoredTensor, read_json, stored_in
-from minitransformer.interop.huggingface_tables import bert_table, gpt2_table, t5_table
+from minitransformer.interop.huggingface_tables import Tensor
 from minitransformer.layers.lora import LoRALinear, add_lora, check_place, linear_places, lora_adapters
+from minitransformer.models.gpt import GPT
 from minitransformer.system.files import atomic_write, write_safetensors
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-TABLES: dict[str, Any] = {"gpt2": gpt2_table, "bert": bert_table, "t5": t5_table}
 HEADS = ("cls.", "classifier")  # parts of BERT whose names do not begin with "bert."
 # Fields with only these values: other ways to start an adapter change the model's own weights.
 NEEDED = {"peft_type": ("LORA",), "bias": ("none",), "init_lora_weights": (True, False, "gaussian", "orthogonal")}
@@ -44,9 +47,10 @@ HARMLESS |= {"layers_to_transform", "layers_pattern", "megatron_core", "qalora_g
 def save_adapters(model: Layer, folder: str | os.PathLike[str]) -> None:
     """Write the adapters that `add_lora` has put into `model` to `folder`, as PEFT does.
 
-    The names are those of GPT-2, BERT or T5 if `model` has just their weights, so that PEFT can load the files into
-    theirs; otherwise they are ours. A lower rank than the highest is filled up with zeros. Raises ValueError for a
-    model without adapters, and for what the files cannot hold: other parameters that are not frozen, or several scales.
+    The names are those of GPT-2, BERT, T5 or a decoder such as Llama if `model` has just their weights, so that PEFT
+    can load the files into theirs; otherwise they are ours. A lower rank than the highest is filled up with zeros.
+    Raises ValueError for a model without adapters, and for what the files cannot hold: other parameters that are not
+    frozen, or several scales.
     """
     adapters, (prefix, modules) = lora_adapters(model), their_modules(model)
     if not adapters:
@@ -60,13 +64,14 @@ def save_adapters(model: Layer, folder: str | os.PathLike[str]) -> None:
     r = max(len(adapter.B.data) for adapter in adapters.values())
     arrays, targets = {}, []
     for name, adapter in adapters.items():
-        names = [each if each.startswith(HEADS) else prefix + each for each in modules[name]]
-        A, B = to_host(adapter.A.data).T, to_host(adapter.B.data).T  # as they are in the files
-        fill = (0, r - len(A))
-        for module, part in zip(names, np.split(np.pad(B, ((0, 0), fill)), len(names)), strict=True):
+        A, B = to_host(adapter.A.data).T, to_host(adapter.B.data)
+        fill = (0, r - len(B))
+        for tensor, columns in zip(modules[name], columns_of(modules[name]), strict=True):
+            module = module_of(tensor) if tensor.name.startswith(HEADS) else prefix + module_of(tensor)
+            part = in_their_order(B[:, columns], tensor.head) if tensor.head else B[:, columns]
             arrays[f"base_model.model.{module}.lora_A.weight"] = np.pad(A, (fill, (0, 0)))
-            arrays[f"base_model.model.{module}.lora_B.weight"] = part
-        targets += names
+            arrays[f"base_model.model.{module}.lora_B.weight"] = np.pad(part.T, ((0, 0), fill))
+            targets.append(module)
     config: dict[str, Any] = {name: values[0] for name, values in NEEDED.items()}
     config |= {"r": r, "lora_alpha": float(f"{scales.pop() * r:.15g}"), "target_modules": targets}
     config |= {"fan_in_fan_out": prefix == PREFIX["gpt2"], "inference_mode": True}
@@ -86,9 +91,10 @@ def load_adapters(model: Layer, folder: str | os.PathLike[str]) -> dict[str, LoR
     pairs = {name.removeprefix(prefix): pair for name, pair in read_pairs(Path(folder) / WEIGHTS).items()}
     joined = {}
     for name, _, _, layer in linear_places(model):
-        if any(module in pairs for module in modules[name]):
+        if any(module_of(tensor) in pairs for tensor in modules[name]):
             check_place(name, layer, config["r"])
-            joined[name] = join([pairs.pop(module, None) for module in modules[name]], layer.W, config["r"])
+            given = {tensor: pairs.pop(module_of(tensor), None) for tensor in modules[name]}
+            joined[name] = join(given, layer.W, config["r"])
             check_place(name, layer, len(joined[name][1]))
     if pairs or not joined:
         which = f"an adapter for {min(pairs)}, which this model does not have" if pairs else "no adapters"
@@ -105,18 +111,30 @@ def base_parameters(model: Layer) -> dict[str, Parameter]:
     return {name: parameter for name, parameter in model.named_parameters() if name not in added}
 
 
-def their_modules(model: Layer) -> tuple[str, dict[str, list[str]]]:
-    """The prefix of the names in a Hugging Face model, and for each Linear here the modules there that it joins.
+def their_modules(model: Layer) -> tuple[str, dict[str, tuple[Tensor, ...]]]:
+    """The prefix of the names in a Hugging Face model, and for each Linear here the matrices there that it joins.
 
     If no Hugging Face model has exactly these weights, there is no prefix, and each Linear keeps its own name.
     """
     kind = next((kind for kind, cls in MODELS.items() if type(model) is cls), "")
+    if type(model) is GPT and model.config.positions == "rope":
+        kind = decoder_kind(model.config)
     table = TABLES[kind](model.config, **getattr(model, "options", {})) if kind else {}  # type: ignore[attr-defined]
     sizes = {name: sum(math.prod(tensor.shape) for tensor in source.tensors) for name, source in table.items()}
-    names = [name for name, *_ in linear_places(model)]
     if sizes != {name: parameter.data.size for name, parameter in base_parameters(model).items()}:
-        return "", {name: [name] for name in names}
-    return PREFIX[kind], {name: [each.removesuffix(".weight") for each in table[f"{name}.W"].names] for name in names}
+        return "", {name: (Tensor(f"{name}.weight", layer.W.data.shape),) for name, _, _, layer in linear_places(model)}
+    return PREFIX[kind], {name: table[f"{name}.W"].tensors for name, *_ in linear_places(model)}
+
+
+def module_of(tensor: Tensor) -> str:
+    """The module that a matrix of theirs belongs to."""
+    return tensor.name.removesuffix(".weight")
+
+
+def columns_of(tensors: Iterable[Tensor]) -> list[slice]:
+    """Which columns of our W are those of each of their matrices."""
+    ends = list(itertools.accumulate(tensor.shape[0 if tensor.transposed else 1] for tensor in tensors))
+    return [slice(*ends_of_one) for ends_of_one in itertools.pairwise([0, *ends])]
 
 
 def checked_config(path: Path) -> dict[str, Any]:
@@ -150,17 +168,22 @@ def read_pairs(path: Path) -> dict[str, dict[str, StoredTensor]]:
     return pairs
 
 
-def join(pairs: list[dict[str, StoredTensor] | None], W: Parameter, r: int) -> tuple[np.ndarray, np.ndarray]:
+def join(pairs: dict[Tensor, dict[str, StoredTensor] | None], W: Parameter, r: int) -> tuple[np.ndarray, np.ndarray]:
     """One adapter's A (I, R) and B (R, O), from those of the modules that W joins; a module with None adds nothing."""
     (fan_in, fan_out), dtype = W.data.shape, W.data.dtype
-    given = [(i, pair) for i, pair in enumerate(pairs) if pair]
-    A = np.zeros((fan_in, len(given), r), dtype)
-    B = np.zeros((len(given), r, len(pairs), fan_out // len(pairs)), dtype)
-    for k, (i, pair) in enumerate(given):
-        for tensor, place in ((pair["A"], A[:, k].T), (pair["B"], B[k, :, i].T)):
-            if tensor.shape != place.shape:
-                raise ValueError(f"{tensor.path} has {tensor.name} of shape {tensor.shape}, we need {place.shape}")
-            place[...] = checked_numbers(tensor.name, tensor, dtype)
+    given = [
+        (tensor, columns, pairs[tensor])
+        for tensor, columns in zip(pairs, columns_of(pairs), strict=True)
+        if pairs[tensor]
+    ]
+    A, B = np.zeros((fan_in, len(given), r), dtype), np.zeros((len(given), r, fan_out), dtype)
+    for k, (tensor, columns, pair) in enumerate(given):
+        part = B[k, :, columns]
+        for stored, place in ((pair["A"], A[:, k].T), (pair["B"], part.T)):
+            if stored.shape != place.shape:
+                raise ValueError(f"{stored.path} has {stored.name} of shape {stored.shape}, we need {place.shape}")
+            place[...] = checked_numbers(stored.name, stored, dtype)
+        part[...] = in_our_order(part, tensor.head) if tensor.head else part
     if len(given) == len(pairs) and (A[:, :1] == A).all():  # as `save_adapters` writes them
         A, B = A[:, :1], B.sum(axis=0, keepdims=True)
     return np.ascontiguousarray(A).reshape(fan_in, -1), B.reshape(-1, fan_out)

@@ -169,6 +169,18 @@ def in_our_order(x: np.ndarray, D: int) -> np.ndarray:
     return x.reshape(*x.shape[:-1], -1, 2, D // 2).swapaxes(-1, -2).reshape(x.shape)
 
 
+def in_their_order(x: np.ndarray, D: int) -> np.ndarray:
+    """The inverse of `in_our_order`."""
+    return x.reshape(*x.shape[:-1], -1, D // 2, 2).swapaxes(-1, -2).reshape(x.shape)
+
+
+def decoder_kind(config: TransformerConfig) -> str:
+    """Which of their decoders has the weights of a GPT with RoPE; Llama's names are also those of the other kinds."""
+    if config.num_experts:
+        return "qwen3_moe" if config.qk_norm else "mixtral"
+    return "gemma3_text" if config.norm == "sandwich" else "llama"
+
+
 def decoder_table(config: TransformerConfig, kind: str) -> dict[str, Source]:
     """{our name: Source} for a model of this kind, without the prefix "model." that all names but lm_head have.
 

@@ -12,14 +12,21 @@ from safetensors import safe_open
 from safetensors.numpy import load_file
 
 from minitransformer.interop import load_adapters, model_from_huggingface, save_adapters
+from minitransformer.interop.huggingface_configs import config_from_huggingface
+from minitransformer.interop.huggingface_decoders import decoder_table
 from minitransformer.layers import add_lora, lora_adapters, remove_lora
 from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
 from tests.helpers import device, host, same
 from tests.interop.given import FILES, make_state
+from tests.interop.test_huggingface_decoders import MORE, SMALL
 from tests.oracle.peft_cases import CONFIG, write_folder
 
 pytestmark = pytest.mark.host_only  # files and arrays of the host
 SIZES = {"d_model": 12, "num_heads": 3, "d_ff": 20, "num_layers": 2, "max_len": 9}
+DECODERS = {
+    kind: {"model_type": kind, **SMALL, **MORE.get(kind, {}), "num_hidden_layers": 2}
+    for kind in ("llama", "qwen2", "qwen3", "gemma3_text", "mixtral", "qwen3_moe")
+}
 GPT2_NAME = "base_model.model.transformer.h.0.attn.c_attn.lora_"
 
 
@@ -27,12 +34,20 @@ def base(kind):
     """A model that Hugging Face has, by its name in FILES, or one that it lacks."""
     if kind in FILES:
         return model_from_huggingface(make_state(kind), FILES[kind], dtype=np.float64)
+    if kind in DECODERS:
+        return model_from_huggingface(decoder_state(kind), DECODERS[kind], dtype=np.float64)
     model, config = {
         "GPT": (GPT, gpt_config(11, **SIZES, positions="rope", activation="swiglu")),
         "grouped": (GPT, gpt_config(11, **SIZES, num_kv_heads=1)),
         "Transformer": (Transformer, TransformerConfig(11, **SIZES)),
     }[kind]
     return model(config, seed=3, dtype=np.float64)
+
+
+def decoder_state(kind):
+    """Random weights of a decoder of theirs."""
+    table, rng = decoder_table(config_from_huggingface(DECODERS[kind]), kind), np.random.default_rng(5)
+    return {tensor.name: rng.standard_normal(tensor.shape) for source in table.values() for tensor in source.tensors}
 
 
 def randomize_adapters(model):
@@ -42,15 +57,23 @@ def randomize_adapters(model):
             parameter.data[...] = device(rng.standard_normal(parameter.data.shape))
 
 
+def first_attention(model):
+    return (
+        next(getattr(model, name) for name in ("blocks", "encoder") if hasattr(model, name))
+        .layers[0]
+        .self_attention.sublayer
+    )
+
+
 def logits(model):
     ids = np.array([[3, 5, 4, 3, 7]])
     return host(model(ids, ids) if isinstance(model, Transformer) else model(ids))
 
 
-@pytest.mark.parametrize("kind", [*FILES, "GPT", "grouped", "Transformer"])
+@pytest.mark.parametrize("kind", [*FILES, *DECODERS, "GPT", "grouped", "Transformer"])
 def test_what_was_saved_is_loaded_into_a_model_without_adapters(kind, tmp_path):
     model = base(kind)
-    add_lora(model, ["qkv"], rank=3, alpha=4)
+    add_lora(model, ["projection" if hasattr(first_attention(model).qkv, "projection") else "qkv"], rank=3, alpha=4)
     add_lora(model, ["contract"], rank=2, alpha=8 / 3)
     randomize_adapters(model)
     save_adapters(model, tmp_path / "new" / "folder")
@@ -83,6 +106,41 @@ def test_the_files_have_their_names_and_their_layout_and_are_small(tmp_path):
     assert {name: CONFIG[name] for name in config.keys() - {"target_modules", "lora_alpha"}}.items() <= config.items()
     assert config["r"] == config["lora_alpha"] == 2
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 6000
+
+
+@pytest.mark.parametrize("kind", DECODERS)
+def test_a_loaded_adapter_of_a_decoder_is_merged_into_the_weights_that_theirs_merge_it_into(kind, tmp_path):
+    state, rng, adapters = decoder_state(kind), np.random.default_rng(8), {}
+    wanted = r"layers\.1\.self_attn\.([qv]|k)_proj\.weight|layers\.0\..*(o_proj|up_proj|w3|mlp.down_proj)\.weight"
+    changed = dict(state)
+    for name, W in state.items():
+        if re.fullmatch(wanted, name) and not (kind == "llama" and "k_proj" in name):
+            A, B = rng.standard_normal((2, W.shape[1])), rng.standard_normal((W.shape[0], 2))
+            module = f"base_model.model.model.{name.removesuffix('.weight')}"
+            adapters |= {f"{module}.lora_A.weight": A, f"{module}.lora_B.weight": B}
+            changed[name] = W + 1.5 * B @ A
+    assert any("q_proj" in name for name in adapters)
+    write_folder(tmp_path, adapters)
+    model = base(kind)
+    load_adapters(model, tmp_path)
+    save_adapters(model, tmp_path / "again")
+    remove_lora(model)
+    expected = model_from_huggingface(changed, DECODERS[kind], dtype=np.float64).state_dict()
+    for name, array in model.state_dict().items():
+        np.testing.assert_allclose(array, expected[name], rtol=1e-12, atol=1e-12, err_msg=name)
+    again = base(kind)
+    load_adapters(again, tmp_path / "again")
+    remove_lora(again)
+    assert all(same(array, again.state_dict()[name]) for name, array in model.state_dict().items())
+
+
+def test_a_model_without_rope_is_no_decoder_of_theirs_even_with_a_llamas_weights(tmp_path):
+    config = config_from_huggingface(DECODERS["llama"], positions="alibi")
+    model = GPT(config, dtype=np.float64)
+    add_lora(model, ["qkv"], rank=2)
+    save_adapters(model, tmp_path)
+    names = load_file(tmp_path / "adapter_model.safetensors").keys()
+    assert "base_model.model.blocks.layers.0.self_attention.sublayer.qkv.lora_A.weight" in names
 
 
 def test_a_merged_adapter_is_saved_as_it_is_unmerged(tmp_path):

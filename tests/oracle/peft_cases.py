@@ -8,7 +8,7 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from minitransformer.interop import load_adapters, model_from_huggingface
-from minitransformer.interop.huggingface_adapters import their_modules
+from minitransformer.interop.huggingface_adapters import module_of, their_modules
 from tests.helpers import host, relative_error
 from tests.oracle.huggingface_cases import CASES, config_file
 
@@ -82,7 +82,9 @@ def errors_of_loading(name, problem, solution, folder):
     prefix, modules = their_modules(model)
     found = {}
     for own, adapter in adapters.items():
-        names = [f"base_model.model.{prefix if 'cls.' not in each else ''}{each}" for each in modules[own]]
+        names = [
+            f"base_model.model.{prefix if 'cls.' not in each else ''}{each}" for each in map(module_of, modules[own])
+        ]
         given = [(i, each) for i, each in enumerate(names) if f"{each}.lora_A.weight" in solution.gradients]
         width = adapter.B.data.shape[1] // len(names)
         for k, (i, each) in enumerate(given):

@@ -3,14 +3,15 @@
 Skipped where `peft` is missing; `test_peft_reference` compares with stored values then.
 """
 
+import contextlib
 import json
 
 import numpy as np
 import pytest
 
-from minitransformer.interop import save_adapters
-from minitransformer.interop.huggingface_adapters import their_modules
-from minitransformer.layers import add_lora
+from minitransformer.interop import load_adapters, load_huggingface, save_adapters
+from minitransformer.interop.huggingface_adapters import module_of, their_modules
+from minitransformer.layers import add_lora, lora_adapters
 from tests.helpers import device, host, relative_error
 from tests.oracle.huggingface_cases import CASES, draw_inputs, draw_upstream
 from tests.oracle.peft_cases import BOUND, CONFIG, TARGETS, Problem, base_of, errors_of_loading, solve_ours
@@ -18,7 +19,10 @@ from tests.oracle.problems import assert_all_within
 
 peft = pytest.importorskip("peft")
 
+import torch  # noqa: E402
+
 from tests.oracle.peft_modules import logits_of, solve, their_base, their_solution  # noqa: E402 - it needs peft
+from tests.oracle.test_huggingface_decoders import V, build, in_float64, saved  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")
 OURS = {"GPT-2": ["qkv", "output", "contract"], "BERT, hidden tokens": ["qkv", "expand", "transform"]}
@@ -54,10 +58,49 @@ def test_what_we_save_has_our_logits_and_gradients_in_theirs(name, tmp_path, rec
     prefix, modules = their_modules(model)
     expected = dict(solution.gradients)
     for own, adapter in adapters.items():
-        names = [f"base_model.model.{prefix if 'cls.' not in each else ''}{each}" for each in modules[own]]
+        names = [
+            f"base_model.model.{prefix if 'cls.' not in each else ''}{each}" for each in map(module_of, modules[own])
+        ]
         dA = sum(expected.pop(f"{each}.lora_A.weight") for each in names)  # the modules share one A here
         dB = np.concatenate([expected.pop(f"{each}.lora_B.weight") for each in names])
         errors[f"{own}.A"] = relative_error(host(adapter.A.grad).T, dA)
         errors[f"{own}.B"] = relative_error(host(adapter.B.grad).T, dB)
     assert not expected
     assert_all_within(BOUND, errors, name, record_property)
+
+
+DECODERS = {"llama": ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]}
+DECODERS |= {"qwen2": ["q_proj", "k_proj"], "qwen3": ["k_proj", "v_proj"], "gemma 3": ["q_proj", "up_proj"]}
+DECODERS["mixtral"] = ["q_proj", "o_proj"]
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_adapters_of_a_decoder_are_one_function_whoever_saved_them(name, tmp_path):
+    rng, ids = np.random.default_rng(13), np.random.default_rng(14).integers(1, V, (2, 7))
+    base = build(name)
+    saved(base, tmp_path / "base")
+    theirs = peft.get_peft_model(base, peft.LoraConfig(r=2, lora_alpha=3, target_modules=DECODERS[name])).double()
+    with torch.no_grad():
+        for each, parameter in theirs.named_parameters():
+            if ".lora_" in each:
+                parameter.copy_(torch.tensor(0.4 * rng.standard_normal(tuple(parameter.shape))))
+    theirs.save_pretrained(tmp_path / "theirs")
+    ours = load_huggingface(tmp_path / "base", dtype=np.float64)
+    load_adapters(ours, tmp_path / "theirs")
+    assert relative_error(ours(ids), their_logits(theirs, ids)) <= BOUND
+    assert relative_error(ours(ids), their_logits(base, ids, theirs)) > 1e-3
+
+    ours = load_huggingface(tmp_path / "base", dtype=np.float64)
+    add_lora(ours, ["projection" if name in ("qwen3", "gemma 3") else "qkv", "output"], rank=3, alpha=5)
+    for adapter in lora_adapters(ours).values():
+        for parameter in (adapter.A, adapter.B):
+            parameter.data[...] = device(0.4 * rng.standard_normal(parameter.data.shape))
+    save_adapters(ours, tmp_path / "ours")
+    theirs = peft.PeftModel.from_pretrained(build(name), tmp_path / "ours").double().eval()
+    assert relative_error(their_logits(theirs, ids), ours(ids)) <= BOUND
+
+
+def their_logits(model, ids, adapted=None):
+    """Their logits; with `adapted`, those of the model without its adapters."""
+    with in_float64(), torch.no_grad(), adapted.disable_adapter() if adapted else contextlib.nullcontext():
+        return model(torch.tensor(ids)).logits.numpy()
