@@ -205,6 +205,10 @@ class TransformerConfig(ModelConfig):
                 raise ValueError(f"{name} must be at least 1 and finite, got {value}")
         if self.rope_original_len is not None:
             check_integer("rope_original_len", self.rope_original_len, least=1)
+        for name in ("rope_base", "rope_factor", "rope_original_len", "window_rope_base"):
+            value = getattr(self, name)
+            if self.positions != "rope" and value != getattr(TransformerConfig, name):
+                raise ValueError(f"positions={self.positions!r} has no {name}, got {value}")
 
     def of_layer(self, layer: int) -> "TransformerConfig":
         """The configuration of one layer, counted from 0: this one, unless its layers differ."""

@@ -172,7 +172,7 @@ def _check_field(name, value, usual):
     elif isinstance(usual, float) or name == "classifier_dropout":
         check_rate(name, value)
     elif name not in SPECIAL_IDS:
-        check_integer(name, value, least=1)
+        check_integer(name, value, least=0 if name == "max_window_layers" else 1)
 
 
 def _check_heads(given, width, heads):

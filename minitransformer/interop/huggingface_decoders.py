@@ -122,30 +122,42 @@ def _kinds_of_layers(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(f"layer_types must be a list of {N} kinds, one for each layer, got {types!r}")
     for each in types:
         check_choice("layer_types", each, (SLIDING, FULL))
-    rope = given.get("rope_parameters") or {}
-    if kind == "gemma3_text" and (rope.keys() & {SLIDING, FULL} or "rope_local_base_freq" in given):
-        local = given.get("rope_local_base_freq", 10000.0)
-        angles = _angles(rope.get(FULL) or given.get("rope_scaling") or {}, given.get("rope_theta", 1e6))
-        in_window = _angles(rope.get(SLIDING) or {}, local)
-        if in_window.keys() != {"rope_base"}:
-            raise ValueError("our model cannot have stretched angles of RoPE in layers with a window, as this one has")
-    else:
-        usual = {"gemma3_text": 1e6, "mixtral": 1e6}.get(kind, 10000.0)
-        angles = _angles(rope or given.get("rope_scaling") or {}, given.get("rope_theta", usual))
-        in_window = {"rope_base": 10000.0} if kind == "gemma3_text" else angles
+    rope, older = given.get("rope_parameters") or {}, given.get("rope_scaling") or {}
+    for name, each in (("rope_parameters", rope), ("rope_scaling", older)):
+        if not isinstance(each, dict):
+            raise TypeError(f"{name} must be a dictionary, got {each!r}")
+    by_kind, is_gemma = not rope.keys().isdisjoint((SLIDING, FULL)), kind == "gemma3_text"
+    usual = 1e6 if kind in ("gemma3_text", "mixtral") else 10000.0
+    angles = in_window = _angles(rope.get(FULL) or {} if by_kind else rope, older, given.get("rope_theta"), usual)
+    if by_kind or is_gemma:
+        local = given.get("rope_local_base_freq") if is_gemma else given.get("rope_theta")
+        in_window = _angles(rope.get(SLIDING) or {}, {}, local, 10000.0)
     if SLIDING not in types:
         return angles
     check_integer("sliding_window", window, least=1)
+    if in_window.keys() != {"rope_base"} and in_window != angles:
+        raise ValueError("our model cannot have stretched angles of RoPE in layers with a window, as this one has")
     full = tuple(i for i, each in enumerate(types) if each == FULL)
     own = {"window_rope_base": in_window["rope_base"]} if in_window != angles else {}
     return {"attention": "windowed", "window": window, "full_layers": full, **angles, **own}
 
 
-def _angles(scaling: Any, theta: float) -> dict[str, Any]:
-    """Our fields of RoPE, from their rope_parameters, or from their older rope_scaling and rope_theta."""
-    if not isinstance(scaling, dict):
-        raise TypeError(f"rope_scaling must be a dictionary, got {scaling!r}")
-    theta = check_number("rope_theta", scaling.get("rope_theta", theta))
+def _angles(rope: dict[str, Any], older: dict[str, Any], theta: Any, usual: float) -> dict[str, Any]:
+    """Our fields of RoPE, from their rope_parameters, or from their older rope_scaling and rope_theta.
+
+    If a file has both, they must agree: their library reads rope_scaling then, and ValueError names the two.
+    """
+    given = [each for each in (rope, older) if each] or [{}]
+    bases = [each["rope_theta"] for each in given if "rope_theta" in each] + [theta] * (theta is not None)
+    fields = [_stretched(each, check_number("rope_theta", base)) for each in given for base in bases or [usual]]
+    if any(each != fields[0] for each in fields):
+        raise ValueError(
+            f"rope_parameters, rope_scaling and rope_theta must agree, but this model has {rope}, {older} and {theta}"
+        )
+    return fields[0]
+
+
+def _stretched(scaling, theta):
     form = scaling.get("rope_type", scaling.get("type", "default"))
     if scaling.get("partial_rotary_factor", 1.0) != 1.0:
         raise ValueError(f"our RoPE turns all features, but partial_rotary_factor = {scaling['partial_rotary_factor']}")

@@ -125,8 +125,8 @@ def test_running_example_takes_words_of_its_letters():
         ({"norm": "sandwich"}, "norm = post or pre"),
         ({"qk_norm": True}, "qk_norm = False"),
         ({"qkv_bias": False}, "qkv_bias = None"),
-        ({"rope_base": 9.0}, "rope_base = 10000.0"),
-        ({"rope_factor": 2.0}, "rope_factor = 1.0"),
+        ({"positions": "rope", "rope_base": 9.0}, "rope_base = 10000.0"),
+        ({"positions": "rope", "rope_factor": 2.0}, "rope_factor = 1.0"),
         ({"share_layers": True}, "share_layers = False"),
     ],
 )

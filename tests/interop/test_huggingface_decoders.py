@@ -15,6 +15,9 @@ MORE |= {"qwen3_moe": {"moe_intermediate_size": 5, "num_experts": 3, "num_expert
 MORE |= {"mixtral": {"num_local_experts": 3}}
 
 
+BOTH = "rope_parameters, rope_scaling and rope_theta must agree, but this model has {.*500000"
+
+
 def config(kind, **changes):
     return config_from_huggingface({"model_type": kind, **SMALL, **MORE.get(kind, {}), **changes})
 
@@ -43,6 +46,16 @@ def test_angles_are_read_from_new_and_from_old_files(name):
     assert config("mixtral").rope_base == 1e6
 
 
+def test_a_file_may_say_the_angles_twice_if_both_say_the_same():
+    new = {"rope_type": "linear", "factor": 2.0, "rope_theta": 5e5}
+    twice = config("llama", rope_parameters=new, rope_scaling={"type": "linear", "factor": 2}, rope_theta=5e5)
+    assert twice == config("llama", rope_parameters=new)
+    assert config("llama", rope_parameters=new, rope_scaling=None) == config("llama", rope_parameters=new)
+    nested = {"full_attention": new, "sliding_attention": {"rope_theta": 9e3}}
+    two = config("mistral", rope_parameters=nested, layer_types=["sliding_attention", "full_attention"] * 2)
+    assert (two.rope_base, two.rope_factor, two.window_rope_base) == (5e5, 2.0, 9e3)
+
+
 def test_gemmas_two_kinds_of_angles_are_read_from_new_and_from_old_files():
     old = config(
         "gemma3_text", rope_theta=9e5, rope_local_base_freq=8e3, rope_scaling={"type": "linear", "factor": 8.0}
@@ -60,6 +73,9 @@ def test_kinds_of_layers_follow_the_list_or_the_older_fields():
     assert (listed.attention, listed.window, listed.full_layers) == ("windowed", 5, (1, 3))
     above = config("qwen2", use_sliding_window=True, sliding_window=5, max_window_layers=3)
     assert above.full_layers == (0, 1, 2)
+    for kind in ("qwen2", "qwen3"):
+        none = config(kind, use_sliding_window=True, sliding_window=5, max_window_layers=0)
+        assert (none.attention, none.full_layers) == ("windowed", None)
     assert config("qwen2", use_sliding_window=False, sliding_window=5).attention == "full"
     assert config("mistral").full_layers is None
     assert config("mistral", sliding_window=None).attention == "full"
@@ -84,6 +100,15 @@ def test_kinds_of_layers_follow_the_list_or_the_older_fields():
         ),
         ("llama", {"rope_scaling": {"rope_type": "linear"}}, "factor must be a number, got None"),
         ("llama", {"rope_scaling": "linear"}, "rope_scaling must be a dictionary, got 'linear'"),
+        ("llama", {"rope_parameters": [1]}, r"rope_parameters must be a dictionary, got \[1\]"),
+        ("llama", {"rope_parameters": {"rope_theta": 5e5}, "rope_scaling": {"type": "linear", "factor": 2.0}}, BOTH),
+        ("llama", {"rope_parameters": {"rope_theta": 5e5}, "rope_theta": 1e4}, BOTH),
+        ("gemma3_text", {"rope_parameters": {"full_attention": {"rope_theta": 5e5}}, "rope_theta": 1e4}, BOTH),
+        (
+            "gemma3_text",
+            {"rope_parameters": {"sliding_attention": {"rope_theta": 5e5}}, "rope_local_base_freq": 1e4},
+            BOTH,
+        ),
         ("llama", {"rope_parameters": {"partial_rotary_factor": 0.5}}, "partial_rotary_factor = 0.5"),
         ("llama", {"attention_bias": True}, "attention_bias = False"),
         ("llama", {"mlp_bias": True}, "mlp_bias = False"),

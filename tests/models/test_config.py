@@ -142,6 +142,11 @@ IMPOSSIBLE = [
     ({"attention": "windowed", "window": 2, "full_layers": (6,)}, ValueError, "has no full_layers in 2"),
     ({"attention": "windowed", "window": 2, "full_layers": (0,), "share_layers": True}, ValueError, "share_layers"),
     ({"window_rope_base": 9.0}, ValueError, "^attention='full' has no window_rope_base, got 9.0$"),
+    *(
+        ({"attention": "windowed", "window": 3, "positions": "relative", name: 9}, ValueError, f"^{message}, got 9$")
+        for name in ("rope_base", "rope_factor", "rope_original_len", "window_rope_base")
+        for message in (f"positions='relative' has no {name}",)
+    ),
     ({"rope_base": 0.5}, ValueError, "^rope_base must be at least 1 and finite, got 0.5$"),
     ({"rope_original_len": 0}, ValueError, "^rope_original_len must be at least 1, got 0$"),
     ({"num_global": -1}, ValueError, "^num_global must be at least 0, got -1$"),
