@@ -86,6 +86,12 @@ def test_normalisations_may_have_their_old_names():
     assert_same_weights(from_huggingface(old, BERT_FILE), from_huggingface(state, BERT_FILE))
 
 
+def test_a_classifier_of_tokens_is_refused_as_such():
+    state = {name: array for name, array in make_state("bert classes").items() if not name.startswith("pooler")}
+    with pytest.raises(ValueError, match=r"BertForTokenClassification: our classifier is for whole texts"):
+        from_huggingface(state, BERT_FILE)
+
+
 TIED = [
     ("gpt2", "lm_head.weight", "wte.weight"),
     ("bert", "cls.predictions.decoder.weight", "embeddings.word_embeddings.weight"),
