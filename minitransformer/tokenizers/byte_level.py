@@ -36,8 +36,11 @@ class ByteLevelTokenizer(ByteMergingTokenizer):
     """`tokens` in the order of their ids, with bytes as visible letters (see visible.py): "Ġthe" is " the".
 
     `merges` are pairs of tokens in the order in which they are applied, such as ("Ġt", "he"). Each of the `added` is
-    one of the `tokens`. Unlike our other tokenizers, this one finds its special tokens in a text, as GPT-2's does:
-    "<|endoftext|>" becomes one id. `reading` is for models after GPT-2; with nfc, decoding gives the text in that form.
+    one of the `tokens`, written as it is: "Ġ" is no space there, unless a merge makes the same token. (The library
+    `tokenizers` decodes the letters of an added token as bytes: "é" becomes the byte 233, which is no text.) Unlike our
+    other tokenizers, this one finds its special tokens in a text, as GPT-2's does: "<|endoftext|>" becomes one id.
+    `reading` is for models after GPT-2; with nfc, decoding gives the text in that form.
+
     Raises ValueError for a token that is there twice or empty, a byte that is no token, or a merge that is there twice
     or of parts that are not tokens.
     """
@@ -65,7 +68,12 @@ class ByteLevelTokenizer(ByteMergingTokenizer):
         for left, right in merges:
             self._add_merge(left, right)
         special = {token.content for token in self.added if token.special}
-        self._data = [b"" if name in special else _as_bytes(name) for name in self._names]
+        made = {*self._id_of_byte, *(id for _, id in self._merged.values())}
+        self._plain = {token.content for token in self.added if self._ids[token.content] not in made}
+        self._data = [
+            b"" if name in special else name.encode() if name in self._plain else _as_bytes(name)
+            for name in self._names
+        ]
         self._tokens = tuple(
             name if name in special else data.decode(errors="backslashreplace")
             for name, data in zip(self._names, self._data, strict=True)
@@ -127,8 +135,9 @@ class ByteLevelTokenizer(ByteMergingTokenizer):
         yield from pieces
 
     def _merge(self, data: bytes) -> list[int]:
-        whole = self._ids.get(to_visible(data)) if self.reading.whole else None
-        return super()._merge(data) if whole is None else [whole]
+        name = to_visible(data)
+        is_token = self.reading.whole and name in self._ids and name not in self._plain
+        return [self._ids[name]] if is_token else super()._merge(data)
 
     def to_dict(self) -> dict[str, Any]:
         """The tokens in the order of their ids, the merges, the added tokens with their properties, and the reading."""

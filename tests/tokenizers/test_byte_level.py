@@ -112,6 +112,18 @@ def test_added_tokens_that_are_not_special_have_a_text():
     assert tokenizer.decode(ids) == "a<tool>with spaceb"
 
 
+def test_the_letters_of_an_added_token_are_no_bytes_unless_a_merge_or_a_byte_makes_the_same_token():
+    plain = [AddedToken(content, special=False) for content in ("<é>", "ĠĈ", "naïve")]
+    tokens = [*BYTES, "Ġa", *(token.content for token in plain)]
+    tokenizer = ByteLevelTokenizer(tokens, [("Ġ", "a")], [*plain, *(AddedToken(one, False) for one in ("Ġa", "é"))])
+    ids = tokenizer.encode("x<é>ĠĈy naïve a")
+    assert ids.tolist()[1:3] == [257, 258]
+    assert tokenizer.decode(ids) == "x<é>ĠĈy naïve a"
+    assert tokenizer.decode(tokenizer.encode("Ġa")) == " a"
+    assert tokenizer.decode([BYTES.index("é"), *tokenizer.encode("飯")[1:]]) == "飯"
+    assert tokenizer.tokens[257:] == ("<é>", "ĠĈ", "naïve")
+
+
 def test_the_longest_added_token_is_found_and_normalized_ones_last():
     contents = ["<a>", "<a><b>", "b><c"]
     tokenizer = ByteLevelTokenizer([*contents, *BYTES], [], [AddedToken(content) for content in contents])
