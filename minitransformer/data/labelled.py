@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from minitransformer.config import OWN_IDS, ModelConfig
 from minitransformer.data.pairs import Pair, place, read_pairs, tidy
 from minitransformer.data.text import TextBatch
 from minitransformer.decoding.classify import encode_sentences
@@ -59,14 +60,22 @@ def docstrings() -> Iterator[Pair]:
 class LabelledTask:
     """Batches of labelled sentences, padded, with bos first; the targets number the labels from 1, as 0 is padding.
 
-    Of a longer sentence only the first `length` tokens are read, bos included.
+    Of a longer sentence only the first `length` tokens are read, bos included. `config`, that of the model, says which
+    ids are bos and padding.
     """
 
-    def __init__(self, train: list[Pair], held_out: list[Pair], tokenizer: Tokenizer, length: int) -> None:
+    def __init__(
+        self,
+        train: list[Pair],
+        held_out: list[Pair],
+        tokenizer: Tokenizer,
+        length: int,
+        config: ModelConfig = OWN_IDS,
+    ) -> None:
         self.tokenizer, pairs = tokenizer, train + held_out
         self.labels = sorted({label for _, label in pairs})
         self.sha256 = hashlib.sha256("\n".join(map("\t".join, pairs)).encode()).hexdigest()
-        ids = encode_sentences(tokenizer, [sentence for sentence, _ in pairs], length)
+        ids = encode_sentences(tokenizer, [sentence for sentence, _ in pairs], length, config)
         targets = np.array([1 + self.labels.index(label) for _, label in pairs])
         count = len(train)
         self.about = f"({HELD_OUT_SHARE:.0%} of each of {len(self.labels)} labels); {tokenizer.vocab_size:,} tokens"

@@ -93,7 +93,7 @@ def load_adapters(model: Layer, folder: str | os.PathLike[str]) -> dict[str, LoR
     for name, _, _, layer in linear_places(model):
         if any(module_of(tensor) in pairs for tensor in modules[name]):
             check_place(name, layer, config["r"])
-            given = {tensor: pairs.pop(module_of(tensor), None) for tensor in modules[name]}
+            given = {tensor: pairs.pop(module_of(tensor), {}) for tensor in modules[name]}
             joined[name] = join(given, layer.W, config["r"])
             check_place(name, layer, len(joined[name][1]))
     if pairs or not joined:
@@ -168,14 +168,11 @@ def read_pairs(path: Path) -> dict[str, dict[str, StoredTensor]]:
     return pairs
 
 
-def join(pairs: dict[Tensor, dict[str, StoredTensor] | None], W: Parameter, r: int) -> tuple[np.ndarray, np.ndarray]:
-    """One adapter's A (I, R) and B (R, O), from those of the modules that W joins; a module with None adds nothing."""
+def join(pairs: dict[Tensor, dict[str, StoredTensor]], W: Parameter, r: int) -> tuple[np.ndarray, np.ndarray]:
+    """One adapter's A (I, R) and B (R, O), from those of the modules that W joins; a module without one adds nothing."""
     (fan_in, fan_out), dtype = W.data.shape, W.data.dtype
-    given = [
-        (tensor, columns, pairs[tensor])
-        for tensor, columns in zip(pairs, columns_of(pairs), strict=True)
-        if pairs[tensor]
-    ]
+    places = zip(pairs.items(), columns_of(pairs), strict=True)
+    given = [(tensor, columns, pair) for (tensor, pair), columns in places if pair]
     A, B = np.zeros((fan_in, len(given), r), dtype), np.zeros((len(given), r, fan_out), dtype)
     for k, (tensor, columns, pair) in enumerate(given):
         part = B[k, :, columns]

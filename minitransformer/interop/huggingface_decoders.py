@@ -164,7 +164,7 @@ def _stretched(scaling, theta):
     if form == "default":
         return {"rope_base": theta}
     check_choice("rope_type", form, ("default", "linear", "llama3"))
-    factor = {"rope_base": theta, "rope_factor": check_number("factor", scaling.get("factor"))}  # type: ignore[arg-type]
+    factor = {"rope_base": theta, "rope_factor": check_number("factor", scaling.get("factor"))}
     if form == "linear":
         return factor
     for name, needed in (("low_freq_factor", 1.0), ("high_freq_factor", 4.0)):

@@ -20,7 +20,8 @@ class CrossEntropyLoss:
     """Mean cross-entropy in nats over the tokens that are not padding, with label smoothing (paper section 5.4).
 
     `label_smoothing` is the paper's epsilon_ls: 0.1 in the paper, 0 by default. Raises ValueError outside [0, 1).
-    `padding` is the target that does not count, the `padding` of the model's configuration; None: every target counts.
+    `padding` is the target that does not count; None: every target counts. 0 is right for our own models, and a token
+    for GPT-2 or Llama: `loss_for(model)` makes the loss that a model needs, and `train` uses it.
     """
 
     def __init__(self, label_smoothing: float = 0.0, padding: int | None = 0) -> None:

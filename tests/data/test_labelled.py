@@ -5,6 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from minitransformer.config import ModelConfig
 from minitransformer.data.labelled import PACKAGES, LabelledTask, load_labelled
 from minitransformer.tokenizers import CharacterTokenizer
 from minitransformer.vocabulary import BOS, PAD
@@ -74,6 +75,9 @@ def test_batches_have_bos_first_and_labels_counted_from_1(file):
         text = tokenizer.decode(ids[(ids != PAD) & (ids != BOS)])
         (label,) = {label for sentence, label in of_sentence.items() if sentence[:13] == text}
         assert task.labels[target - 1] == label
+    other = LabelledTask(train, held_out, tokenizer, 14, ModelConfig(padding=9, start=None))
+    np.testing.assert_array_equal(other.train.ids[:, :13][task.train.ids[:, 1:] == PAD], 9)
+    np.testing.assert_array_equal(other.train.ids[:, 0], task.train.ids[:, 1])
     parts = list(task.held_out_batches(3))
     assert [len(part.ids) for part in parts] == [3, 1]
     np.testing.assert_array_equal(

@@ -43,7 +43,7 @@ def their_tokenizer(folder, kind):
 
 
 def decoded(theirs, ids, added):
-    """The text by the library, but for those of the `added` {id: text} whose letters it takes for bytes."""
+    """The text by the library, except for tokens of `added` {id: text}, whose letters it takes for bytes."""
     parts = itertools.groupby(ids, added.get)
     return "".join(theirs.decode(list(run)) if text is None else text * len(list(run)) for text, run in parts)
 
