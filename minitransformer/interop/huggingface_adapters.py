@@ -169,7 +169,7 @@ def read_pairs(path: Path) -> dict[str, dict[str, StoredTensor]]:
 
 
 def join(pairs: dict[Tensor, dict[str, StoredTensor]], W: Parameter, r: int) -> tuple[np.ndarray, np.ndarray]:
-    """One adapter's A (I, R) and B (R, O), from those of the modules that W joins; a module without one adds nothing."""
+    """One adapter's A (I, R) and B (R, O), from those of the modules that W joins, if they have one."""
     (fan_in, fan_out), dtype = W.data.shape, W.data.dtype
     places = zip(pairs.items(), columns_of(pairs), strict=True)
     given = [(tensor, columns, pair) for (tensor, pair), columns in places if pair]
