@@ -66,17 +66,6 @@ def test_the_smoothed_loss_has_its_floor_at_the_smoothed_targets():
     assert cross_entropy(nearby, targets, eps)[0] > at_floor
 
 
-@pytest.mark.parametrize("padding", [1, 9])
-def test_loss_does_not_depend_on_the_amount_of_padding(padding):
-    logits = example()
-    more = xp.concatenate([logits, random_array(np.random.default_rng(15), B, padding, V)], axis=1)
-    targets = np.pad(TARGETS, ((0, 0), (0, padding)))
-    loss, cache = cross_entropy(logits, device(TARGETS), 0.1)
-    padded_loss, padded_cache = cross_entropy(more, device(targets), 0.1)
-    assert relative_error(padded_loss, loss) <= 1e-14
-    assert same(cross_entropy_backward(1.0, padded_cache)[:, :T], cross_entropy_backward(1.0, cache))
-
-
 @pytest.mark.parametrize("rows", [1, 2, 3])
 def test_blocks_of_any_size_give_the_same_loss_and_gradient(monkeypatch, rows):
     logits, targets = example(), device(TARGETS)

@@ -98,23 +98,6 @@ def test_what_is_in_the_padding_changes_nothing_and_gets_no_gradient(name, rever
     assert all(same(a, b) for a, b in zip(*results, strict=True))
 
 
-@both
-def test_a_sequence_in_two_parts_gives_what_it_gives_in_one(name):
-    x, weights, state, dy, dstate = example(name)
-    forward, backward = FUNCTIONS[name]
-    (y, final), cache = forward(x, *weights, state)
-    dx, *dweights, dinitial = backward(dy, cache, dstate)
-    (y1, between), cache1 = forward(x[:, :2], *weights, state)
-    (y2, final2), cache2 = forward(x[:, 2:], *weights, between)
-    dx2, *dweights2, dbetween = backward(dy[:, 2:], cache2, dstate)
-    dx1, *dweights1, dinitial1 = backward(dy[:, :2], cache1, dbetween)
-    parts = [np.concatenate([host(a), host(b)], axis=1) for a, b in ((y1, y2), (dx1, dx2))]
-    sums = [host(a) + host(b) for a, b in zip(dweights1, dweights2, strict=True)]
-    got = [*parts, *sums, *final2, *dinitial1]
-    for a, b in zip(got, [y, dx, *dweights, *final, *dinitial], strict=True):
-        assert relative_error(a, b) <= 1e-13
-
-
 def test_an_open_forget_gate_and_a_closed_input_gate_keep_the_memory_and_its_gradient():
     """The constant error carousel of 1997: with f = 1, dc passes through any number of steps as it is."""
     _, (W, U, _), state, _, dstate = example("lstm")

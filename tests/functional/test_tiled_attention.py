@@ -155,14 +155,6 @@ def test_tiles_of_one_call_and_two_calls_drop_different_weights():
     assert not np.array_equal(first[:, 0], first[:, 1])
 
 
-def test_weights_of_the_cache_are_those_of_full_attention():
-    q, k, v, _ = example(2)
-    pattern = Pattern(window=3)
-    _, full = scaled_dot_product_attention(q, k, v, pattern.mask(T, S))
-    _, tiled = tiled_attention(q, k, v, pattern=pattern, tile=(2, 4))
-    assert relative_error(tiled.weights, full.weights) <= 1e-14
-
-
 def peak_of(function):
     """The peak of memory, in bytes, that a call allocates."""
     function()  # once before: caches of the interpreter do not count
@@ -218,11 +210,3 @@ def test_nothing_is_dropped_at_rate_zero_or_without_a_generator(rate, rng):
     y, cache = tiled_attention(q, k, v, None, rate, rng)
     assert cache.seed is None
     assert same(y, tiled_attention(q, k, v)[0])
-
-
-def test_scale_replaces_the_one_of_the_paper():
-    q, k, v, _ = example()
-    y, _ = tiled_attention(q, k, v, scale=0.7, tile=(3, 4))
-    weights = np.exp(0.7 * host(q) @ host(k).swapaxes(-1, -2))
-    weights /= weights.sum(axis=-1, keepdims=True)
-    assert relative_error(y, weights @ host(v)) <= 1e-13

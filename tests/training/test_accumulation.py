@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from minitransformer.data import Batch
-from minitransformer.data.text import TextBatch
-from minitransformer.models import BERT, GPT, Transformer, TransformerConfig
+from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.system.generators import make_generator
 from minitransformer.system.process import ThreadTeam
 from minitransformer.training import (
@@ -60,11 +59,6 @@ def assert_same(found, expected):
         assert relative_error(found[2][name], gradient) < BOUND, name
 
 
-@pytest.mark.parametrize("steps", [2, B])
-def test_any_number_of_micro_batches_gives_the_gradient_of_the_whole_batch(steps):
-    assert_same(computed(ragged_batch(), steps), computed(ragged_batch(), 1))
-
-
 @pytest.mark.host_only
 @even_small_parts
 def test_each_micro_batch_is_cut_once_more_and_no_replica_is_used_by_two_threads(monkeypatch):
@@ -76,19 +70,6 @@ def test_each_micro_batch_is_cut_once_more_and_no_replica_is_used_by_two_threads
     for _, gradients, parts, _ in calls:
         assert len({id(each.model) for each in gradients}) == len({id(each.rng) for each in gradients}) == len(parts)
         assert [len(part.targets) for part in parts] == [1] * len(parts)
-
-
-def test_a_micro_batch_of_padding_alone_adds_nothing():
-    batch = ragged_batch()
-    batch.target_out[3:] = 0
-    assert_same(computed(batch, 3), computed(batch, 1))
-
-
-@pytest.mark.parametrize("kind", [GPT, BERT])
-def test_models_of_one_sequence_can_be_cut_as_well(kind):
-    ids, _, targets = ragged_batch()
-    batch = TextBatch(ids[:, :T], targets)
-    assert_same(computed(batch, 3, kind=kind), computed(batch, 1, kind=kind))
 
 
 @pytest.mark.host_only

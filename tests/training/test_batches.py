@@ -68,13 +68,6 @@ def test_data_without_epochs_draws_one_batch_after_another():
     assert take(make(Endless), 7) == [Endless().batch(rng, 3) for _ in range(7)]
 
 
-@pytest.mark.parametrize("kind", [Endless, *WITH_EPOCHS])
-def test_the_seed_and_the_size_decide(kind):
-    assert take(make(kind), 12) == take(make(kind), 12)
-    assert take(make(kind), 12) != take(make(kind, seed=12), 12)
-    assert {len(batch) for batch in take(make(kind, size=4), 2)} == {4 + (kind is DrawnOnTheWay)}
-
-
 @pytest.mark.parametrize("taken", range(2 * LENGTH + 2))  # before the first, inside of an epoch, and at its exact end
 @pytest.mark.parametrize("kind", [Endless, *WITH_EPOCHS])
 def test_a_loaded_state_continues_with_the_next_batch(kind, taken):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from minitransformer.core import FlatParameter
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.training import load_checkpoint, save_checkpoint
 from tests.helpers import host, randomize
@@ -45,20 +44,6 @@ def test_what_is_loaded_is_exactly_what_was_saved(tmp_path, switches, dtype):
     _assert_same_weights(loaded, model)
     source, target = np.array([[3, 4, 5, 0], [6, 7, 0, 0]]), np.array([[1, 8, 9], [1, 10, 0]])
     np.testing.assert_array_equal(host(loaded(source, target)), host(model(source, target)))
-
-
-def test_tied_matrix_is_tied_after_loading(tmp_path):
-    save_checkpoint(tmp_path / "model", _model())
-    loaded, metadata = load_checkpoint(tmp_path / "model")
-    assert loaded.output.E is loaded.source_embedding.tokens.E is loaded.target_embedding.tokens.E
-    assert metadata == {}
-
-
-def test_model_with_flattened_parameters_is_saved_as_any_other(tmp_path):
-    model = _model()
-    FlatParameter(model.parameters())
-    save_checkpoint(str(tmp_path / "model"), model)  # a path may be a plain string
-    _assert_same_weights(load_checkpoint(str(tmp_path / "model"))[0], _model())
 
 
 def test_saving_again_replaces_the_file_and_leaves_no_other(tmp_path):

@@ -10,7 +10,7 @@ from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.system.generators import make_generator
 from minitransformer.system.process import THREAD_VARIABLES, ThreadTeam
 from minitransformer.training import Adam, CrossEntropyLoss, DataParallel, Muon
-from minitransformer.training.gradients import Measured, shares_of, weighted
+from minitransformer.training.gradients import Measured, shares_of
 from minitransformer.training.parallel import threads as parallel
 from tests.helpers import Trainer, ragged, randomize, relative_error
 
@@ -41,29 +41,6 @@ def loss_and_gradients(threads, batch):
 
 
 @even_small_parts
-@pytest.mark.parametrize("threads", [2, 9])
-def test_any_number_of_threads_finds_the_gradient_that_one_finds(threads):
-    loss, accuracy, gradients = loss_and_gradients(1, ragged_batch())
-    loss_shared, accuracy_shared, gradients_shared = loss_and_gradients(threads, ragged_batch())
-    assert abs(loss_shared - loss) < BOUND * loss
-    assert abs(accuracy_shared - accuracy) < BOUND
-    for name, gradient in gradients.items():
-        if not name.endswith("qkv.b") and not name.endswith("kv.b"):  # a third and a half of them are rounding noise
-            assert relative_error(gradients_shared[name], gradient) < BOUND, name
-
-
-@even_small_parts
-def test_a_part_of_padding_alone_adds_nothing():
-    batch = ragged_batch()
-    batch.target_out[: B // 2 + 1] = 0
-    _, _, gradients = loss_and_gradients(1, batch)
-    loss, _, gradients_shared = loss_and_gradients(2, batch)
-    assert np.isfinite(loss)
-    name = "decoder.layers.0.feed_forward.sublayer.expand.W"
-    assert relative_error(gradients_shared[name], gradients[name]) < BOUND
-
-
-@even_small_parts
 @pytest.mark.parametrize("make_optimizer", [lambda model: Adam(model.parameters()), Muon], ids=["Adam", "Muon"])
 def test_replicas_follow_the_weights_that_an_optimizer_made_later_has_moved(make_optimizer):
     losses = {}
@@ -88,12 +65,6 @@ def test_no_two_threads_drop_the_same_units():
     assert drawn[0] != drawn[1]
     loss, _ = workers(batch)
     assert np.isfinite(loss)
-
-
-@even_small_parts
-def test_a_batch_of_one_sequence_is_not_cut():
-    loss, _, _ = loss_and_gradients(4, ragged_batch(count=1))
-    assert loss == loss_and_gradients(1, ragged_batch(count=1))[0]
 
 
 def test_a_small_batch_is_left_to_one_thread():
@@ -200,11 +171,3 @@ def test_the_weights_of_parts_are_their_shares_of_the_tokens_and_zero_where_ther
     assert shares_of([5, 3]) == [5 / 8, 3 / 8]
     assert shares_of([0, 0]) == [0.0, 0.0]
     assert shares_of([1, 0]) == [1.0, 0.0]
-
-
-def test_what_parts_have_measured_is_weighted_by_their_shares():
-    parts = [Measured(3.0, 0.5), Measured(8.0, 1.0)]
-    assert weighted(parts, [0.75, 0.25]) == (4.25, 0.625)
-    assert weighted([Measured(3.0), Measured(8.0)], [0.75, 0.25]) == (4.25, None)
-    with pytest.raises(ValueError, match="argument 2 is "):
-        weighted(parts, [0.75])

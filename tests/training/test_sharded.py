@@ -7,7 +7,6 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from minitransformer.core import Parameter
 from minitransformer.data import get_task
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.training import (
@@ -22,7 +21,6 @@ from minitransformer.training import (
     train,
 )
 from minitransformer.training.checkpointer import saved_steps
-from minitransformer.training.optimizers import adam_update
 from minitransformer.training.parallel.communicator import ONE_PROCESS, Communicator
 from minitransformer.training.parallel.sharded import ShardedAdam
 from minitransformer.training.parallel.strategy import Strategy
@@ -184,26 +182,3 @@ def test_an_optimizer_that_is_sharded_over_other_processes_is_refused():
     optimizer = ShardedAdam(model.parameters(), Communicator())
     with pytest.raises(ValueError, match="the optimizer is sharded over other processes than those of the training"):
         TrainingRun(model, get_task("copy"), optimizer, CrossEntropyLoss(), SETTINGS)
-
-
-@small_blocks
-def test_each_process_moves_its_own_shard_by_the_formula():
-    """With a different gradient outside the own shard, which must not count."""
-    gradient = np.random.default_rng(0).standard_normal(350).astype(np.float32)
-    expected, m, v = np.ones(350, "float32"), np.zeros(350, "float32"), np.zeros(350, "float32")
-    adam_update(expected, gradient, m, v, 0.1, (0.9, 0.98), 1e-9, 1, scale=0.5)
-
-    def moved(communicator):
-        optimizer = ShardedAdam([Parameter(np.ones(350, "float32"))], communicator, lr=0.1)
-        mine = np.full(350, 7.0, "float32")
-        mine[optimizer.shard] = gradient[optimizer.shard]
-        optimizer.flat.grad = mine
-        norm = optimizer.grad_norm()
-        optimizer.step(scale=0.5)
-        assert optimizer.t == 1
-        return norm, optimizer.weights, same(optimizer.m, m[optimizer.shard]), same(optimizer.v, v[optimizer.shard])
-
-    for norm, weights, *moments in in_ranks(2, moved):
-        assert float(norm) == pytest.approx(np.linalg.norm(gradient.astype(float)), rel=1e-6)
-        assert same(weights, expected)
-        assert moments == [True, True]
