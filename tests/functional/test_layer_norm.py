@@ -102,3 +102,18 @@ def test_layer_norm_without_eps_sees_no_scaling_down_to_the_smallest_squares(siz
     x, gamma, beta, _ = example(np.float32)
     y, _ = layer_norm(x, gamma, beta, eps=0.0)
     assert relative_error(layer_norm(x * size, gamma, beta, eps=0.0)[0], y) <= 1e-5
+
+
+def test_each_gradient_of_layer_norm_is_that_of_the_tokens_one_by_one():
+    """Leading axes mean nothing: four axes, or one token at a time, give the same gradients."""
+    rng = np.random.default_rng(13)
+    x, dy = random_array(rng, 2, 3, 4, C), random_array(rng, 2, 3, 4, C)
+    gamma, beta = random_array(rng, C), random_array(rng, C)
+    dx, dgamma, dbeta = layer_norm_backward(dy, layer_norm(x, gamma, beta)[1])
+    sums = np.zeros((2, C))
+    for token in np.ndindex(2, 3, 4):
+        one, *of_parameters = layer_norm_backward(dy[token][None], layer_norm(x[token][None], gamma, beta)[1])
+        assert relative_error(dx[token], host(one)[0]) <= 1e-14
+        sums += [host(gradient) for gradient in of_parameters]
+    assert relative_error(dgamma, sums[0]) <= 1e-13
+    assert relative_error(dbeta, sums[1]) <= 1e-13
