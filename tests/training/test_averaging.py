@@ -54,12 +54,6 @@ def test_result_is_the_mean_of_the_last_five_kept_weights(interval, averaged):
         assert relative_error(got, expected) < 3e-7, name
 
 
-def test_averaging_does_not_change_what_is_learnt_on_the_way():
-    averages = (None, AverageOfLast(13, interval=2), ExponentialAverage(0.9))
-    histories = [_trained(_model(), averaging=averaging) for averaging in averages]
-    assert histories[0].losses == histories[1].losses == histories[2].losses
-
-
 def test_by_default_five_sets_are_averaged_forty_steps_apart():
     averaging = AverageOfLast(1000)
     for step in range(1, 1001):

@@ -128,23 +128,19 @@ def test_the_evaluation_callback_is_called_every_so_many_steps_with_the_history_
     assert calls == [(step, step) for step in range(eval_interval, 7, eval_interval)]
 
 
-@pytest.mark.parametrize("value", [0, -1, math.nan])
-def test_settings_refuse_a_norm_that_is_not_positive(value):
-    with pytest.raises(ValueError, match=f"max_norm must be greater than 0, got {value}"):
-        TrainingSettings(max_norm=value)
+COUNTS = ("steps", "batch_size", "grad_accumulation_steps", "eval_interval")
 
 
-@pytest.mark.parametrize("name", ["steps", "batch_size", "grad_accumulation_steps", "eval_interval"])
-@pytest.mark.parametrize("value", [0, -1])
-def test_settings_refuse_counts_below_one(name, value):
-    with pytest.raises(ValueError, match=f"{name} must be at least 1, got {value}"):
-        TrainingSettings(**{name: value})
-
-
-@pytest.mark.parametrize("name", ["steps", "batch_size", "seed", "grad_accumulation_steps", "eval_interval"])
-@pytest.mark.parametrize("value", [math.nan, 2.5])
-def test_settings_refuse_counts_that_are_not_integers(name, value):
-    with pytest.raises(TypeError, match=name):
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        *(("max_norm", value, f"max_norm must be greater than 0, got {value}") for value in (0, -1, math.nan)),
+        *((name, value, f"{name} must be at least 1, got {value}") for name in COUNTS for value in (0, -1)),
+        *((name, value, f"{name} must be") for name in (*COUNTS, "seed") for value in (math.nan, 2.5)),
+    ],
+)
+def test_settings_refuse_what_cannot_be_counted(name, value, message):
+    with pytest.raises((ValueError, TypeError), match=message):
         TrainingSettings(**{name: value})
 
 

@@ -145,12 +145,6 @@ def test_each_process_accumulates_gradients(steps, in_order):
         assert_close(result, whole(ragged_batch()))
 
 
-@even_small_parts
-def test_threads_share_the_part_of_a_process():
-    for result in in_ranks(2, partial(shared, ragged_batch(), threads=2)):
-        assert_close(result, whole(ragged_batch()))
-
-
 def test_no_two_threads_of_all_processes_drop_the_same_units():
     def draw(communicator):
         workers = DataParallel(build(), CrossEntropyLoss(), 2, [0, 2], rank=communicator.rank)

@@ -90,11 +90,6 @@ def test_sharded_training_gives_the_bits_of_unsharded_training_and_of_one_proces
 
 
 @small_blocks
-def test_one_process_alone_trains_as_with_adam():
-    assert same(trained(ONE_PROCESS)[0], trained(ONE_PROCESS, sharded=False)[0])
-
-
-@small_blocks
 @pytest.mark.parametrize("size", [1, 3, 40])
 def test_all_processes_together_hold_m_and_v_once(size):
     def lengths(communicator):
