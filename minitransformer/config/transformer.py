@@ -37,6 +37,8 @@ POSITIONS = {
     "none": "only a causal mask tells the model where a token is",
 }
 
+ROPE_FIELDS = ("rope_base", "rope_factor", "rope_original_len", "window_rope_base")  # of positions "rope" alone
+
 
 @dataclasses.dataclass(frozen=True)
 class TransformerConfig(ModelConfig):
@@ -205,7 +207,7 @@ class TransformerConfig(ModelConfig):
                 raise ValueError(f"{name} must be at least 1 and finite, got {value}")
         if self.rope_original_len is not None:
             check_integer("rope_original_len", self.rope_original_len, least=1)
-        for name in ("rope_base", "rope_factor", "rope_original_len", "window_rope_base"):
+        for name in ROPE_FIELDS:
             value = getattr(self, name)
             if self.positions != "rope" and value != getattr(TransformerConfig, name):
                 raise ValueError(f"positions={self.positions!r} has no {name}, got {value}")

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from minitransformer.checks import check_choice, check_names
+from minitransformer.config.transformer import ROPE_FIELDS
 from minitransformer.layers.foreign import class_names, foreign_layers
 from minitransformer.models import BERT, GPT, ConvLM, Seq2Seq, Transformer, ViT
 from minitransformer.system.files import checksum, read_safetensors, write_safetensors
@@ -103,7 +104,7 @@ def load_with_arrays(path: str | Path, model: Any = None) -> tuple[Any, dict[str
     try:
         _check_header(header, arrays)
         extra = {name.removeprefix(EXTRA): arrays.pop(name) for name in list(arrays) if name.startswith(EXTRA)}
-        metadata, classes, config = (_object(header, name) for name in ("metadata", "layers", "config"))
+        metadata, classes, config = _object(header, "metadata"), _object(header, "layers"), _config(header)
         if model is None and not classes:
             return _rebuild(header, arrays), metadata, extra
     except (ValueError, TypeError, OverflowError, MemoryError) as error:
@@ -172,15 +173,23 @@ def _object(header, name):
     return content
 
 
+def _config(header):
+    """The fields of the configuration in the header, as today's classes have them."""
+    fields = _object(header, "config")
+    fields.pop("label_smoothing", None)  # version 0.1 stored it here; now it belongs to the loss
+    if fields.pop("starts_with_padding", False):  # as T5 was stored before models had a `start`
+        fields["start"] = 0
+    if fields.get("positions") != "rope":  # these could be chosen for other positions, without effect
+        fields = {name: value for name, value in fields.items() if name not in ROPE_FIELDS}
+    return fields
+
+
 def _rebuild(header, state):
     """A model of the configuration in the header, with the weights of `state`."""
     if not state:
         raise ValueError("it has no weights")
     model_class = MODELS[check_choice("model", header.get("model", "Transformer"), MODELS)]
-    fields, options = _object(header, "config"), _object(header, "options")
-    fields.pop("label_smoothing", None)  # version 0.1 stored it here; now it belongs to the loss
-    if fields.pop("starts_with_padding", False):  # as T5 was stored before models had a `start`
-        fields["start"] = 0
+    fields, options = _config(header), _object(header, "options")
     known = {field.name: field for field in dataclasses.fields(model_class.config_class)}
     _check_fields("config", fields, known)
     _check_fields("options", options, set(inspect.signature(model_class).parameters) - {"config", "seed", "dtype"})
