@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from minitransformer.system.files import read_lines
+
 
 class Dialogue(NamedTuple):
     """A model that answers prompts. There is a function that makes one for each kind of model."""
@@ -73,7 +75,7 @@ def lines_of_input(remedy: str = "there is no input to read prompts from: give -
         raise ValueError(remedy)
     if hasattr(sys.stdin, "reconfigure") and not os.environ.get("PYTHONIOENCODING"):
         sys.stdin.reconfigure(encoding="utf8", errors="surrogateescape")
-    for number, line in enumerate(sys.stdin, start=1):
+    for number, line in enumerate(read_lines(sys.stdin), start=1):
         if not line.isascii() and re.search("[\udc80-\udcff]", line):
             raise ValueError(f"the input is not text in UTF-8: line {number} cannot be read")
-        yield line.rstrip("\r\n")
+        yield line

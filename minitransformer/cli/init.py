@@ -7,7 +7,7 @@ from pathlib import Path
 
 from minitransformer.cli.sit import COMMAND, EXPLORER
 from minitransformer.course import FOLDED, FOLDER, INSTALLED, MARKER
-from minitransformer.system.files import atomic_write, check_folder
+from minitransformer.system.files import atomic_write, check_folder, kind_of, read_bytes
 from minitransformer.system.terminal import quoted, shown
 
 DESCRIPTION = """\
@@ -83,10 +83,10 @@ def run(arguments: argparse.Namespace) -> int:
     counts, changed = dict.fromkeys((*FILES, "notebooks"), 0), []
     for what, path, content in sources:
         target = folder / path.relative_to(ROOT)
-        if not target.exists():
+        if not kind_of(target):
             copy(content, target)
             counts[what] += 1
-        elif target.read_bytes() != content:
+        elif read_bytes(target) != content:
             changed.append(str(target))
     copy(NOTE.encode(), folder / MARKER)
     copied = ", ".join(f"{count} {what}" for what, count in counts.items() if count)

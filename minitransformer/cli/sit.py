@@ -18,7 +18,7 @@ from minitransformer.exercises.report import paint
 from minitransformer.exercises.runner import ENVIRONMENT, LIMITS
 from minitransformer.exercises.workshop import Workshop
 from minitransformer.system.children import Head, run_child
-from minitransformer.system.files import atomic_write
+from minitransformer.system.files import atomic_write, kind_of, read_bytes
 from minitransformer.system.terminal import shown
 
 DESCRIPTION = """\
@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Copy the file, open it, and judge it after each save."""
     path = Workshop(arguments.folder).path / "one_sitting.py"
-    if not path.exists():
+    if not kind_of(path):
         with atomic_write(path) as partial:
             text = EXPLORER.sub(COMMAND, (FOLDER / "one_sitting.py").read_text("utf-8"))
             partial.write_text(LESSON.sub("../lessons/", text), "utf-8")
@@ -110,7 +110,7 @@ def judge(path: Path) -> Outcome:
         problem = f"stopped after {how}{':' if late else ''} is there a loop that never ends?"
     elif re.search(r"^(Syntax|Indentation|Tab)Error: ", problem, re.MULTILINE):
         problem = f"the file cannot be read yet:\n{problem}"
-    elif not path.read_bytes().strip():
+    elif not read_bytes(path).strip():
         problem = "the file is empty: delete it, and the command makes a fresh copy"
     numbers, right, end = [""] * 10, [False] * 10, 0
     verdicts = [f"station {i} of 10: the file does not judge it. Is the function renamed?\n" for i in range(1, 11)]

@@ -1,23 +1,24 @@
 """`minitransformer translate`: translate sentences with a trained model."""
 
 import argparse
+import io
 import itertools
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from minitransformer.backend import to_host
-from minitransformer.checks import check_choice, check_integer
+from minitransformer.checks import check_choice
 from minitransformer.cli.dialogue import Dialogue, converse, lines_of_input, on_terminal
 from minitransformer.data.pairs import tidy
 from minitransformer.decoding.translate import ALPHA, BEAM, Translation, encode_source, find_translations
 from minitransformer.models import Seq2Seq, Transformer
+from minitransformer.recipes.options import from_1_to
 from minitransformer.recipes.saved import load_model
-from minitransformer.system.files import check_folder, read_text
+from minitransformer.system.files import check_output, read_lines, read_text
 from minitransformer.system.progress import tqdm
 from minitransformer.system.terminal import advanced_options
 from minitransformer.tokenizers import Tokenizer, tokenizer_from_dict
@@ -45,6 +46,7 @@ ATTENTION = {  # what --attention draws, as in figures 3 to 5 of the paper: its 
     "encoder": ("Self-attention of the encoder", "token that attends"),
     "decoder": ("Self-attention of the decoder", "last token so far"),
 }
+WIDEST_BEAM = 1000  # the memory and the time of a step grow with it
 SHOWN = 10  # characters that a note names
 TITLE = 80  # characters of the translation in the title of the figure
 
@@ -138,7 +140,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.attention is not None:
             draw_attention(translator, found[0], arguments)
     elif arguments.file is not None:
-        lines = read_lines(arguments.file)
+        lines = list(read_lines(io.StringIO(read_text(arguments.file)), arguments.file))
         with tqdm(total=len(lines), unit="sentence") as bar:
             results = translate_lines(translator, lines, bar.update)
         print_texts(results)
@@ -157,7 +159,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def check_options(arguments: argparse.Namespace) -> None:
     """ValueError, naming the option, for options that make no sense, and OSError for a figure that cannot be saved."""
-    check_integer("--beam", arguments.beam, least=1)
+    from_1_to(WIDEST_BEAM)("--beam", arguments.beam)
     check_choice("--attention-of", arguments.attention_of, ATTENTION)
     if not arguments.alpha >= 0:
         raise ValueError(f"--alpha must be at least 0, got {arguments.alpha}")
@@ -169,9 +171,7 @@ def check_options(arguments: argparse.Namespace) -> None:
         return
     if len(arguments.sentences) != 1 or not tidy(arguments.sentences[0]):
         raise ValueError(f"--attention draws the translation of one sentence, got {len(arguments.sentences)}")
-    if Path(arguments.attention).is_dir():
-        raise IsADirectoryError(f"{arguments.attention} is a folder, not a file")
-    check_folder(Path(arguments.attention).parent)
+    check_output(arguments.attention)
 
 
 def load_translator(arguments: argparse.Namespace) -> Translator:
@@ -232,12 +232,6 @@ def translate_lines(
 def print_texts(results: Sequence[dict[str, Any]]) -> None:
     """Print each translation in a line, and an empty line for a sentence that was refused."""
     print("".join(f"{result.get('text', '')}\n" for result in results), end="", flush=True)
-
-
-def read_lines(path: str) -> list[str]:
-    """The lines of a UTF-8 file, see `read_text`, whose errors it raises."""
-    lines = read_text(path).split("\n")
-    return lines[:-1] if not lines[-1] else lines  # the last line, too, ends in a newline
 
 
 def chunks(lines: Iterable[str]) -> Iterator[list[str]]:

@@ -20,6 +20,7 @@ from minitransformer.interop.huggingface_files import read_json
 from minitransformer.models.bert import bert_config
 from minitransformer.models.gpt import gpt_config
 from minitransformer.models.transformer import t5_config
+from minitransformer.system.files import kind_of
 
 GPT2_USUAL = {
     "vocab_size": 50257,
@@ -116,7 +117,7 @@ def config_from_huggingface(theirs: Mapping[str, Any], **changes: Any) -> Transf
 def read_config(folder: str | os.PathLike[str]) -> Any:
     """The config.json in `folder`, with the special ids that its generation_config.json has, if it is there."""
     theirs, generation = read_json(Path(folder) / "config.json"), Path(folder) / "generation_config.json"
-    settings = read_json(generation) if generation.is_file() else {}
+    settings = read_json(generation) if kind_of(generation) else {}
     if isinstance(theirs, dict) and isinstance(settings, dict):
         theirs |= {name: settings[name] for name in SPECIAL_IDS if name in settings}
     return theirs

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from minitransformer.system.files import check_file, named_in_errors, read_bytes, read_safetensors_header
+from minitransformer.system.files import check_file, kind_of, named_in_errors, read_bytes, read_safetensors_header
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 # how safetensors names the dtypes that weights may have; NumPy lacks bfloat16, which is read as its 16 bits
@@ -73,7 +73,7 @@ def stored_tensors(folder: str | os.PathLike[str]) -> dict[str, StoredTensor]:
     or if it names a file outside the folder.
     """
     weights, index = Path(folder) / WEIGHTS, Path(folder) / INDEX
-    if weights.is_file() or not index.is_file():
+    if kind_of(weights) == "file" or kind_of(index) != "file":
         return stored_in(weights)
     shard_of = _read_index(index)
     tensors: dict[str, StoredTensor] = {}

@@ -17,6 +17,7 @@ from minitransformer.interop.huggingface_configs import complete_config, read_co
 from minitransformer.interop.huggingface_files import read_json
 from minitransformer.interop.huggingface_tokenizers import load_huggingface_tokenizer
 from minitransformer.models.gpt import GPT
+from minitransformer.system.files import kind_of
 from minitransformer.tokenizers.base import Tokenizer
 from minitransformer.vocabulary import SPECIAL_TOKENS
 
@@ -31,7 +32,7 @@ class Piece(NamedTuple):
 def is_huggingface_folder(folder: str | os.PathLike[str]) -> bool:
     """Whether `folder` has a config.json that names one of their models."""
     path = Path(folder) / "config.json"
-    if not os.path.isfile(path):  # unlike Path.is_file, it is False for a name that no file can have
+    if kind_of(path) != "file":
         return False
     content = read_json(path)
     return isinstance(content, dict) and "model_type" in content

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from minitransformer.interop.huggingface_files import read_json
-from minitransformer.system.files import read_bytes
+from minitransformer.system.files import kind_of, read_bytes
 from minitransformer.tokenizers import AddedToken, ByteLevelTokenizer
 from minitransformer.tokenizers.byte_level import Reading
 from minitransformer.tokenizers.byte_merging import split_merge
@@ -33,20 +33,20 @@ def load_huggingface_tokenizer(folder: str | os.PathLike[str]) -> ByteLevelToken
     folder = Path(folder)
     _check_settings(folder / "tokenizer_config.json")
     whole, vocab, merges = (folder / name for name in ("tokenizer.json", "vocab.json", "merges.txt"))
-    if whole.is_file():
+    if kind_of(whole):
         content = read_json(whole)
         with _named_in_errors(whole):
             return _from_tokenizer_json(content)
-    if not (vocab.is_file() and merges.is_file()):
+    if not (kind_of(vocab) and kind_of(merges)):
         raise FileNotFoundError(f"{folder} has no tokenizer: neither tokenizer.json nor vocab.json and merges.txt")
     ids, lines = read_json(vocab), read_bytes(merges)
     with _named_in_errors(merges):
-        return _from_two_files(ids, lines, (folder / "added_tokens.json").exists())
+        return _from_two_files(ids, lines, bool(kind_of(folder / "added_tokens.json")))
 
 
 def _check_settings(path):
     """ValueError for the two settings outside tokenizer.json that change the ids."""
-    settings = read_json(path) if path.is_file() else {}
+    settings = read_json(path) if kind_of(path) else {}
     with _named_in_errors(path):
         _check_dictionary("it", settings)
         for name in ("add_prefix_space", "add_bos_token"):

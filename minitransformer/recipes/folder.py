@@ -14,6 +14,7 @@ import os
 import platform
 import re
 import socket
+import stat
 import sys
 import time
 from collections.abc import Iterator
@@ -25,7 +26,16 @@ import numpy as np
 from minitransformer.backend import backend_name
 from minitransformer.recipes.options import LONGEST_NAME, TrainOptions
 from minitransformer.recipes.processes import is_root, launcher
-from minitransformer.system.files import atomic_write, check_folder, delete, make_folder, named_in_errors, read_text
+from minitransformer.system.files import (
+    atomic_write,
+    check_folder,
+    delete,
+    kind_of,
+    make_folder,
+    named_in_errors,
+    names_in,
+    read_text,
+)
 from minitransformer.system.terminal import quoted
 from minitransformer.training import History, read_run, save_checkpoint
 from minitransformer.training.checkpointer import saved_steps
@@ -122,17 +132,22 @@ class RunFolder:
         """A context in which no other training can use the folder."""
         return locked(self.path) if is_root() else contextlib.nullcontext()
 
-    def check_unused(self) -> None:
-        """Raise ValueError if there is a run, finished or not."""
-        if self.last_checkpoint:
+    def check_unused(self, overwrite: bool) -> None:
+        """Raise ValueError if there is a run, finished or not, unless it is to be overwritten, or what is no run."""
+        if self.last_checkpoint and not overwrite:
             raise ValueError(
                 f"{self} holds an unfinished run: resume it with `{self.resume_command}`, "
                 "or start again with --overwrite"
             )
-        if self.model.exists():
+        if kind_of(self.model) and not overwrite:
             raise ValueError(
                 f"{self} holds a finished model: save this run elsewhere with --name NAME, "
                 "or replace the model with --overwrite"
+            )
+        others = [name for name in names_in(self.path) if name != "lock" and not name.endswith(".partial")]
+        if others and not (self.last_checkpoint or kind_of(self.kept) or "recipe" in self.read_config()):
+            raise ValueError(
+                f"{self} is not the folder of a run, and holds {others[0]}: choose another with --name NAME"
             )
 
     def write_config(self, about: dict[str, Any], model: Any) -> None:
@@ -192,7 +207,7 @@ class RunFolder:
         """Delete the checkpoints of an unfinished run."""
         for path in (*saved_steps(self.checkpoints), *self.checkpoints.glob("*.partial")):
             delete(path)
-        if self.checkpoints.is_dir() and not any(self.checkpoints.iterdir()):
+        if kind_of(self.checkpoints) == "folder" and not names_in(self.checkpoints):
             with named_in_errors(f"cannot delete {self.checkpoints}"):
                 self.checkpoints.rmdir()
 
@@ -227,7 +242,7 @@ def locked(folder: Path) -> Iterator[None]:
 def _acquire(path: Path) -> TextIO:
     """The lock file, which is locked and says who we are."""
     with named_in_errors(f"cannot lock the folder {path.parent}"), contextlib.ExitStack() as stack:
-        file = stack.enter_context(path.open("a+", encoding="utf8"))
+        file = stack.enter_context(open(path, "a+", encoding="utf8", opener=_open_own))
         try:
             _lock(file)
         except BlockingIOError:
@@ -266,8 +281,17 @@ def _owner(file: TextIO) -> tuple[str, str]:
         return socket.gethostname(), "another process trains there"
 
 
+def _open_own(path: str, flags: int) -> int:
+    """Open a lock file, but nothing elsewhere that has a name here: its content would be lost."""
+    with contextlib.suppress(FileNotFoundError):
+        found = os.lstat(path)
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+            raise OSError(f"{path} is a link, or no file: delete it")
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)  # nor is a link followed that is made now
+
+
 def _is_at(file: TextIO, path: Path) -> bool:
     try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+        return os.path.samestat(os.fstat(file.fileno()), os.lstat(path))
     except FileNotFoundError:
         return False

@@ -24,6 +24,7 @@ from minitransformer.recipes.processes import make_optimizer, strategy
 from minitransformer.tokenizers import tokenizer_from_dict
 from minitransformer.training import Checkpointer, History, train
 from minitransformer.training.averaging import AverageOfLast, Averaging
+from minitransformer.training.checkpointer import SavedRun
 
 MAX_LAYERS = 1000  # in each stack
 EVALUATIONS = 10  # during training, unless --eval-interval says otherwise
@@ -236,6 +237,17 @@ class CorpusRecipe(Recipe[CorpusOptionsT, Data, Model]):
     def eval_interval(self, options: CorpusOptionsT) -> int:
         """Steps between two evaluations during training."""
         return options.eval_interval or max(1, options.steps // EVALUATIONS)
+
+
+def check_evaluations(saved: SavedRun) -> None:
+    """ValueError unless a saved run has a list of pairs (step, number), as `Recipe.evaluation_callback` makes it."""
+    found = saved.about.get("evaluations", [])
+    pairs = found if isinstance(found, list) else [found]
+    for pair in pairs:
+        if not (isinstance(pair, list) and [type(each) for each in pair] == [int, float]):
+            raise ValueError(f"{saved.path} has {pair!r} among its evaluations, which are pairs of a step and a number")
+        if not 1 <= pair[0] <= saved.step:
+            raise ValueError(f"{saved.path} has an evaluation after step {pair[0]}, and took {saved.step} steps")
 
 
 def check_recurrent(options: Any, defaults: TrainOptions, names: tuple[str, ...]) -> None:

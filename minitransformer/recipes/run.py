@@ -15,10 +15,10 @@ from minitransformer.recipes.folder import RunFolder, run_name
 from minitransformer.recipes.memory import check_memory
 from minitransformer.recipes.options import TrainOptions, from_json, option_name, to_json
 from minitransformer.recipes.processes import agree, how_many, is_root, other_bits, threads_as_before
-from minitransformer.recipes.recipe import Recipe, Trained
+from minitransformer.recipes.recipe import Recipe, Trained, check_evaluations
 from minitransformer.recipes.speed import fit_to_minutes, say_if_slower
 from minitransformer.recipes.start import Start
-from minitransformer.system.files import checksum, delete, named_in_errors, reason
+from minitransformer.system.files import checksum, delete, kind_of, named_in_errors, reason
 from minitransformer.system.process import limit_threads
 from minitransformer.system.terminal import is_closed_pipe
 from minitransformer.training import Checkpointer, History, NotFiniteError, Stopped, read_run, save_checkpoint
@@ -40,8 +40,8 @@ def new_run(recipe: Recipe, given: dict[str, Any]) -> Iterator["Run"]:
     options = choose_options(recipe, defaults, given)
     folder = RunFolder(options.runs / (options.name or run_name(recipe.name, options, defaults)))
     with folder.locked():
-        if not options.overwrite and is_root():
-            folder.check_unused()
+        if is_root():
+            folder.check_unused(options.overwrite)
         data = recipe.resumed_data(options, {"tokenizer": start.tokenizer.to_dict()}) if start else recipe.data(options)
         training = Run(recipe, options, data, folder, start)
         del start  # its weights
@@ -63,7 +63,7 @@ def resumed_run(path: Path, given: dict[str, Any]) -> Iterator["Run"]:
         saved = read_sound(folder, checkpoint)
         recipe, before = saved_options(checkpoint, saved)
         options = choose_options(recipe, before, given, resumed=True)
-        kept = checkpoint == folder.kept and folder.model.exists()
+        kept = checkpoint == folder.kept and kind_of(folder.model)
         if kept and options.steps <= saved.step and options.minutes is None:
             raise ValueError(
                 f"the run in {folder} is finished after {saved.step} steps: to train it for longer, "
@@ -112,14 +112,14 @@ def find_checkpoint(path: Path) -> Path:
     belongs to no run.
     """
     folder = RunFolder(path)
-    if folder.kept.exists() and not folder.last_checkpoint:
+    if kind_of(folder.kept) and not folder.last_checkpoint:
         path = folder.kept
-    elif folder.model.exists() and not folder.checkpoints.is_dir():
+    elif kind_of(folder.model) and kind_of(folder.checkpoints) != "folder":
         raise ValueError(
             f"the run in {path} is finished, and no checkpoint of it was kept: "
             "to train for longer, start again with --overwrite and more --steps"
         )
-    elif folder.checkpoints.is_dir():
+    elif kind_of(folder.checkpoints) == "folder":
         path = folder.checkpoints
     checkpoint = newest_checkpoint(path)
     if not checkpoint.parent.name:
@@ -155,6 +155,7 @@ def read_sound(folder: RunFolder, checkpoint: Path) -> SavedRun:
 def read_own(folder: RunFolder, checkpoint: Path) -> SavedRun:
     """The run that is saved in `checkpoint`. ValueError if it is not the run of `folder`."""
     saved, config = read_run(checkpoint), folder.read_config()
+    check_evaluations(saved)
     theirs, own = (each.get("run", "none") for each in (saved.about, config))
     if config and theirs != own:
         raise ValueError(
@@ -257,7 +258,7 @@ class Run:
         if not self.saved:
             self.folder.delete_checkpoints()
             delete(self.folder.kept)
-        if self.folder.model.exists():  # config.json describes that model until the new one is saved
+        if kind_of(self.folder.model):  # config.json describes that model until the new one is saved
             self.folder.set_run_id(self.run_id)
         else:
             self.folder.write_config(self.about, self.model)
@@ -326,8 +327,7 @@ class Run:
         option = self.recipe.rate_option
         usual, rate = getattr(self.recipe.defaults, option), getattr(self.options, option)
         slower = f"{option_name(option)} {min(usual, rate / 10):.3g}"
-        last = self.newest_checkpoint
-        if not last:
+        if not (last := self.newest_checkpoint):
             return [f"there is no checkpoint yet: start again with a smaller learning rate, such as {slower}"]
         command = self.folder.command_from(last, self.options.steps)
         lines = [f"the last checkpoint is {last}", f"resume with a smaller learning rate: {command} {slower}"]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from minitransformer.interop import is_huggingface_folder, load_text_model
+from minitransformer.system.files import kind_of
 from minitransformer.tokenizers import CharacterTokenizer, Tokenizer, tokenizer_from_dict
 from minitransformer.training.checkpoint import load_checkpoint
 from minitransformer.training.checkpointer import saved_steps
@@ -29,7 +30,7 @@ def load_model(run: str, task: str) -> tuple[Any, dict[str, Any]]:
             raise ValueError(f"{path} cannot be used: {name} is not finite ({count}, the first is {bad[0]})")
     about = metadata.get("about")
     if isinstance(about, dict):
-        if not (path.parent / FILE).is_file():
+        if kind_of(path.parent / FILE) != "file":
             print(f"note: this run is not finished; the model is that of {path.name}", file=sys.stderr)
         metadata = {**about, "task": about.get("recipe")}
     return model, metadata
@@ -64,11 +65,11 @@ def find_model(run: str, task: str) -> Path:
     runs, or else `task` as one to train, if there is none.
     """
     path = Path(run)
-    if not path.is_dir() and path.exists():
+    if kind_of(path) not in ("folder", ""):
         return path
     checkpoints = saved_steps(path / "checkpoints") or saved_steps(path)
     for place in (path / FILE, *checkpoints[-1:]):
-        if place.is_file():
+        if kind_of(place) == "file":
             return place
     others = sorted({str(model.parent) for place in (path.parent, Path("runs")) for model in place.glob(f"*/{FILE}")})
     remedy = f"models here: {', '.join(others)}" if others else f"train one, as with `minitransformer train {task}`"

@@ -1,7 +1,10 @@
-"""Atomic writes, so that a file is complete or not there at all, and reading and writing safetensors files.
+"""Atomic writes, so that a file is complete or not there at all, reading within limits, and safetensors files.
 
 If the system refuses something, for example because the disk is full or a folder is read-only, that is an OSError that
 names the path.
+
+What is read must be a regular file, or a link to one. Output may go to a new name or a regular file, to the file that a
+link leads to, so that the link stays one, and to a pipe or a device such as /dev/null, which gets it as a stream.
 """
 
 import codecs
@@ -11,11 +14,13 @@ import hashlib
 import importlib.util
 import json
 import os
+import stat
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 
@@ -25,6 +30,8 @@ if sys.platform == "darwin":
     import fcntl
 
 UNSUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOTTY)  # a file system cannot sync
+LARGEST_TEXT = 2**26  # bytes of a file that is read as a whole: in memory, text and its tokens are many times as large
+LONGEST_LINE = 2**20  # characters of a line that is answered or translated
 
 
 @contextlib.contextmanager
@@ -34,25 +41,77 @@ def atomic_write(path: str | os.PathLike) -> Iterator[Path]:
     If the block raises an exception, the temporary file is removed and `path` stays as it was. The bytes are on the
     disk before the file gets its name, so after a power failure there is the old file or the new one, never half of it.
     An error of the disk is raised, also if it comes only with the last flush. Each process uses a temporary name of
-    its own.
+    its own. A link stays a link, and its file is replaced; a pipe or a device is written to instead.
     """
-    path = Path(path)
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     with named_in_errors(f"cannot write {path}"):
-        make_folder(path.parent)
+        if _is_stream(path):
+            with tempfile.TemporaryDirectory() as folder:
+                partial = Path(folder) / "partial"
+                yield partial
+                with _open_stream(path) as stream:
+                    stream.write(partial.read_bytes())
+            return
+        target = _target(path)
+        partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
+        make_folder(target.parent)
         try:
             # Linux reports a failed write once to each handle that was open at the time: this one sees them all.
             # It is writable, because Windows cannot flush others, and closed before renaming, for Windows, too.
             with open(partial, "wb") as handle:
                 yield partial
                 _flush(handle.fileno())
-            os.replace(partial, path)
+            os.replace(partial, target)
         except BaseException:
             with contextlib.suppress(OSError):  # if it could not be written, it cannot be removed
                 partial.unlink(missing_ok=True)
             raise
     with named_in_errors(f"{path} is written, but a power failure may undo it"):
-        _sync_folder(path.parent)
+        _sync_folder(target.parent)
+
+
+def check_output(path: str | os.PathLike) -> None:
+    """OSError unless `atomic_write` can write to `path`, as far as that is known before. Nothing is left behind."""
+    if kind_of(Path(path)) == "folder":
+        raise IsADirectoryError(f"{path} is a folder, not a file")
+    with named_in_errors(f"cannot write {path}"):
+        if _is_stream(path):
+            return
+    check_folder(_target(path).parent)
+
+
+def _target(path: str | os.PathLike) -> Path:
+    """The file that is written if output goes to `path`: where a link leads to, or the path itself."""
+    return Path(os.path.realpath(path) if os.path.islink(path) else path)
+
+
+def _is_stream(path: str | os.PathLike) -> bool:
+    """Whether output to `path` goes into a pipe or a device, or to where this process prints.
+
+    Raises OSError for a disk, a socket and a link that leads nowhere but to itself.
+    """
+    try:
+        found = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    if stat.S_ISBLK(found.st_mode) or stat.S_ISSOCK(found.st_mode):
+        raise OSError("it is neither a file nor a stream")
+    return stat.S_ISCHR(found.st_mode) or stat.S_ISFIFO(found.st_mode) or _is_printed_to(found)
+
+
+def _is_printed_to(found: os.stat_result) -> bool:
+    """Whether this is the standard output of this process, such as /dev/stdout."""
+    try:
+        return os.path.samestat(found, os.fstat(1))
+    except OSError:  # it is closed
+        return False
+
+
+def _open_stream(path: str | os.PathLike) -> BinaryIO:
+    """A pipe or a device, open for writing. What is printed goes on behind it, also if it is a file."""
+    if not _is_printed_to(os.stat(path)):
+        return open(path, "wb", buffering=0)
+    sys.stdout.flush()
+    return os.fdopen(os.dup(1), "wb")
 
 
 def delete(path: Path) -> None:
@@ -133,23 +192,61 @@ def _flush(descriptor: int) -> None:
                 raise
 
 
-def check_file(path: str | os.PathLike) -> None:
-    """FileNotFoundError, IsADirectoryError or OSError unless `path` is a regular file."""
+def kind_of(path: str | os.PathLike) -> str:
+    """What there is at `path`: a "file", a "folder" or "something else", or "" if there is nothing.
+
+    A link counts as what it leads to. Raises OSError, naming the path, if the system does not say it: what may not be
+    seen is not missing.
+    """
     with named_in_errors(f"cannot read {path}"):
-        is_file, is_folder, is_other = (getattr(Path(path), kind)() for kind in ("is_file", "is_dir", "exists"))
-    if is_folder:
+        try:
+            mode = os.stat(path).st_mode
+        except (FileNotFoundError, NotADirectoryError, ValueError):  # no file can have a name with a zero byte
+            return ""
+    return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "something else"
+
+
+def names_in(folder: str | os.PathLike) -> list[str]:
+    """The names of all that is in `folder`, in order; [] if there is no such folder. OSError if it cannot be read."""
+    with named_in_errors(f"cannot read {folder}"):
+        return sorted(os.listdir(folder)) if kind_of(folder) == "folder" else []
+
+
+def check_file(path: str | os.PathLike) -> None:
+    """FileNotFoundError, IsADirectoryError or OSError unless `path` is a regular file that can be read."""
+    kind = kind_of(path) if str(path) else "folder"
+    if kind == "folder":
         raise IsADirectoryError(f"{path} is a folder, not a file" if str(path) else "the file name is empty")
-    if is_other and not is_file:
+    if kind == "something else":
         raise OSError(f"{path} is not a regular file")
-    if not is_file:
+    if not kind:
         raise FileNotFoundError(f"there is no file {path}")
+    with named_in_errors(f"cannot read {path}"), open(path, "rb"):
+        pass  # it can be opened: for safetensors, whatever cannot be is missing
 
 
 def read_bytes(path: str | os.PathLike) -> bytes:
-    """The content of the file at `path`. Raises the errors of `check_file`, or an OSError that says why it failed."""
+    """The content of the file at `path`. Raises the errors of `check_file`, or an OSError that says why it failed.
+
+    ValueError if it has more than LARGEST_TEXT bytes.
+    """
     check_file(path)
-    with named_in_errors(f"cannot read {path}"):
-        return Path(path).read_bytes()
+    with named_in_errors(f"cannot read {path}"), open(path, "rb") as file:
+        if os.fstat(file.fileno()).st_size <= LARGEST_TEXT:
+            return file.read()
+    raise ValueError(f"{path} is larger than {LARGEST_TEXT:,} bytes, the limit")
+
+
+def read_lines(stream: TextIO, name: str = "the input") -> Iterator[str]:
+    """Yield the lines of `stream`, which a message calls `name`, without their ends.
+
+    ValueError for one of more than LONGEST_LINE characters, before the rest of it is read.
+    """
+    for number, read in enumerate(iter(lambda: stream.readline(LONGEST_LINE + 2), ""), start=1):
+        line = read.rstrip("\r\n")
+        if len(line) > LONGEST_LINE:
+            raise ValueError(f"line {number} of {name} is longer than {LONGEST_LINE:,} characters, the limit")
+        yield line
 
 
 def read_text(path: str | os.PathLike) -> str:

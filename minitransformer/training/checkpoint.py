@@ -20,7 +20,7 @@ from minitransformer.checks import check_choice, check_names
 from minitransformer.config.transformer import ROPE_FIELDS
 from minitransformer.layers.foreign import class_names, foreign_layers
 from minitransformer.models import BERT, GPT, ConvLM, Seq2Seq, Transformer, ViT
-from minitransformer.system.files import checksum, read_safetensors, write_safetensors
+from minitransformer.system.files import checksum, kind_of, read_safetensors, write_safetensors
 
 FORMAT = "minitransformer-2"
 WITH_CLASSES = "minitransformer-3"
@@ -99,7 +99,7 @@ def load_checkpoint(path: str | Path, model: Any = None) -> tuple[Any, dict[str,
 def load_with_arrays(path: str | Path, model: Any = None) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
     """As `load_checkpoint`, and the further arrays that were saved with the model -> (model, dict, {name: array})."""
     of_run = os.path.join(path, "model.safetensors")
-    path = of_run if os.path.isfile(of_run) else path
+    path = of_run if kind_of(of_run) == "file" else path
     arrays, header = read_safetensors(path)
     try:
         _check_header(header, arrays)

@@ -1,17 +1,23 @@
 """Saving a training run while it runs, and reading it to resume."""
 
+import fnmatch
+import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from minitransformer.checks import check_integer
+import numpy as np
+
+from minitransformer.checks import check_integer, check_number, check_shape
 from minitransformer.models import BERT, GPT, Seq2Seq, Transformer
-from minitransformer.system.files import delete
+from minitransformer.system.files import delete, kind_of, names_in
 from minitransformer.system.signals import Postponed
 from minitransformer.training.checkpoint import check_restorable, load_with_arrays, save_checkpoint
 from minitransformer.training.parallel.strategy import saved_threads
 from minitransformer.training.run import TrainingRun
 
 SUFFIX = ".safetensors"
+COUNTS = {"step": 0, "adam_steps": 0, "ema_updates": 0, "tokens": 0, "position": 0, "processes": 1}  # and the least
+MOST = 2**53  # more than any training counts
 
 
 class Stopped(Exception):
@@ -106,14 +112,14 @@ class SavedRun(NamedTuple):
 
 
 def saved_steps(folder: str | Path) -> list[Path]:
-    """The checkpoints in `folder`, the oldest first."""
-    return sorted(Path(folder).glob(f"step-*{SUFFIX}"))
+    """The checkpoints in `folder`, the oldest first. Raises OSError if there is a folder that cannot be read."""
+    return [Path(folder, name) for name in fnmatch.filter(names_in(folder), f"step-*{SUFFIX}")]
 
 
 def newest_checkpoint(path: str | Path) -> Path:
     """The newest checkpoint in the folder `path`, or `path` itself if it is no folder. FileNotFoundError if empty."""
     path = Path(path)
-    if path.is_dir():
+    if kind_of(path) == "folder":
         files = saved_steps(path)
         if not files:
             raise FileNotFoundError(f"there is nothing to resume in {path}: no file step-*{SUFFIX}")
@@ -131,4 +137,22 @@ def read_run(path: str | Path, model: Any = None) -> SavedRun:
             raise ValueError(f"{path} does not hold the state of its training: its {name} must be a JSON object")
     if not isinstance(metadata["training"].get("step"), int):
         raise ValueError(f"{path} does not say how many steps were taken")
+    try:
+        _check_state(arrays, metadata["training"])
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path} does not hold the state of a training: {error}") from error
     return SavedRun(model, (arrays, metadata["training"]), metadata["about"], Path(path))
+
+
+def _check_state(arrays, facts):
+    """ValueError or TypeError for numbers that no training has counted: a resumed one would rely on them."""
+    for name, least in COUNTS.items():
+        if check_integer(name, facts.get(name, least), least) > MOST:
+            raise ValueError(f"{name} must be at most {MOST}, got {facts[name]}")
+    if not 0 <= check_number("seconds", facts.get("seconds", 0.0)) < math.inf:
+        raise ValueError(f"seconds must be at least 0 and finite, got {facts['seconds']}")
+    for name in ("losses", "norms", "learning_rates"):
+        check_shape(name, arrays.get(name, np.zeros(0)), (facts["step"],))
+    for name in ("snapshot_steps", "dropout_rngs"):
+        if not isinstance(facts.get(name, []), list):
+            raise TypeError(f"{name} must be a list, got {facts[name]!r}")

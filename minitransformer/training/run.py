@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from minitransformer.backend import xp
+from minitransformer.checks import check_shape
 from minitransformer.config import special_ids
 from minitransformer.core import Layer
 from minitransformer.data.task import EpochTask, Task, TrainingBatch
@@ -130,7 +131,7 @@ class TrainingRun:
         """
         try:
             self._load_state(arrays, facts)
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
             what = f"it has no {error}" if isinstance(error, KeyError) else error
             raise ValueError(f"this run cannot be resumed: {what}") from error
 
@@ -138,6 +139,9 @@ class TrainingRun:
         history = self.history
         self.step = self.gradients.step = facts["step"]
         self.optimizer.load_state(arrays, facts)
+        for name in arrays:
+            if name == "ema" or name.startswith("snapshots."):
+                check_shape(name, arrays[name], self.optimizer.weights.shape)
         if self.averaging:
             self.averaging.load_state(arrays, facts)
         for name in MEASURED:

@@ -60,6 +60,29 @@ def test_where_an_older_checkpoint_is_damaged_the_newest_needs_no_name(three, ca
     )
 
 
+FORGED = [  # where in a checkpoint, the value that no training has written, and what is said
+    ("training", {"step": 10**30}, f"step must be at most {2**53}, got {10**30}"),
+    ("training", {"step": 3}, "losses must be of shape (3,), got (4,)"),
+    ("training", {"tokens": -1}, "tokens must be at least 0, got -1"),
+    ("training", {"adam_steps": 2.5}, "adam_steps must be a whole number, got 2.5"),
+    ("training", {"seconds": float("nan")}, "seconds must be at least 0 and finite, got nan"),
+    ("training", {"processes": 0}, "processes must be at least 1, got 0"),
+    ("training", {"snapshot_steps": 10**30}, "snapshot_steps must be a list, got 1000"),
+    ("about", {"evaluations": 10**30}, "among its evaluations, which are pairs of a step and a number"),
+    ("about", {"evaluations": [[1, "x"]]}, "has [1, 'x'] among its evaluations"),
+    ("about", {"evaluations": [[10**30, 1.0]]}, f"has an evaluation after step {10**30}, and took 4 steps"),
+]
+
+
+def test_counts_that_no_training_has_reached_are_damage_too(three, capsys):
+    model, metadata, arrays = load_with_arrays(checkpoint(three, 4))
+    for field, changes, said in FORGED:
+        forged = {**metadata, field: {**metadata[field], **changes}}
+        save_checkpoint(checkpoint(three, 4), model, arrays, **forged)
+        command = f"resume with: minitransformer train --resume {checkpoint(three, 3)}\n"
+        assert_refused(run(capsys, "train", "--resume", three), said, command)
+
+
 def test_it_is_said_if_no_checkpoint_is_sound(three, capsys):
     for step in (2, 3, 4):
         damage(checkpoint(three, step), "the end")

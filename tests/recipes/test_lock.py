@@ -77,6 +77,26 @@ def test_file_that_nobody_holds_is_no_lock(file, tmp_path):
         assert json.loads((tmp_path / "run" / "lock").read_text("utf8"))["pid"] == os.getpid()
 
 
+@pytest.mark.parametrize("kind", ["link", "hard link", "link to nothing", "pipe", "folder"])
+def test_lock_that_is_no_file_of_ours_is_refused_and_nothing_elsewhere_is_changed(kind, tmp_path):
+    (tmp_path / "precious").write_text("precious")
+    path = tmp_path / "run" / "lock"
+    path.parent.mkdir()
+    make = {
+        "link": lambda: path.symlink_to("../precious"),
+        "hard link": lambda: path.hardlink_to(tmp_path / "precious"),
+        "link to nothing": lambda: path.symlink_to("../nothing"),
+        "pipe": lambda: os.mkfifo(path),
+        "folder": path.mkdir,
+    }
+    make[kind]()
+    with pytest.raises(OSError, match=f"^cannot lock the folder {path.parent}: {path} is "), locked(path.parent):
+        pass
+    assert (tmp_path / "precious").read_text() == "precious"
+    assert sorted(os.listdir(tmp_path)) == ["precious", "run"]
+    assert os.listdir(path.parent) == ["lock"]
+
+
 def test_file_of_another_computer_is_a_lock_until_it_is_deleted(tmp_path):
     path = lock_file(tmp_path / "run", text_of(host="another-computer"))
     refused = "process 7 on another-computer has trained there since 2026-11-22 09:30:00; if it has ended, delete "

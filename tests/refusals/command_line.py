@@ -49,10 +49,10 @@ def may_not_write(patch):
 def may_not_read(patch):
     """Reading fails with a PermissionError."""
 
-    def read_bytes(path):
+    def refuse(path, *mode):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
-    patch.setattr(Path, "read_bytes", read_bytes)
+    patch.setattr("minitransformer.system.files.open", refuse, raising=False)
 
 
 OPTIONS = [
@@ -98,6 +98,7 @@ OPTIONS = [
     command("train", "a name with a slash", *COPY, "--name", "a/b"),
     command("train", "a folder with a finished model", *COPY, "--runs", ".", "--name", "finished"),
     command("train", "a folder with an unfinished run", *COPY, "--runs", ".", "--name", "unfinished"),
+    command("train", "a folder that is no run's", *COPY, "--runs", ".", "--name", "plain", "--overwrite"),
     command("train", "a folder in use on another computer", *COPY, "--runs", ".", "--name", "locked"),
     command("train", "a task and --resume", *COPY[:2], "--resume", "runs"),
     command("train", "your own layers, for text", *TEXT, "--mine"),

@@ -175,6 +175,7 @@ TRANSLATIONS = [
     translation("a weight of NaN", "nan.safetensors", "1"),
     translation("more tokens than the model reads", "translator.safetensors", "12345678901234567890"),
     translation("a beam of 0", "translator.safetensors", "1", "--beam", 0),
+    translation("a beam that fits into no memory", "translator.safetensors", "1", "--beam", 2**31),
     translation("an alpha below 0", "translator.safetensors", "1", "--alpha", -1),
     translation("a file and a sentence", "translator.safetensors", "1", "--file", "my.txt"),
     translation("a file that is missing", "translator.safetensors", "--file", "missing.txt"),

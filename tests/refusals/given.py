@@ -98,6 +98,7 @@ def checkpoints(good):
     state = Transformer(TransformerConfig(11, **SIZES)).state_dict()
     tensor = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
     training = {"training": {"step": 1}, "about": {}}
+    measured = {f"training/{name}": np.ones(1) for name in ("losses", "norms", "learning_rates")}
     return {
         "half": good[: len(good) // 2],
         "no_data": good[: 8 + struct.unpack("<Q", good[:8])[0]],
@@ -123,7 +124,7 @@ def checkpoints(good):
         "integers": sealed(arrays={name: array.astype(np.int32) for name, array in state.items()}),
         "half_floats": sealed(arrays={name: array.astype(np.float16) for name, array in state.items()}),
         "weightless": sealed(arrays={}),
-        "no_options": sealed(metadata=json.dumps(training)),
+        "no_options": sealed(arrays={**state, **measured}, metadata=json.dumps(training)),
     }
 
 

@@ -2,9 +2,13 @@
 
 import dataclasses
 import errno
+import io
 import json
 import os
+import socket
 import stat
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,14 +16,23 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
+from minitransformer.data import load_text
+from minitransformer.interop import is_huggingface_folder, load_huggingface, load_huggingface_tokenizer
 from minitransformer.models import Transformer, TransformerConfig
+from minitransformer.recipes.run import find_checkpoint
+from minitransformer.recipes.saved import find_model
 from minitransformer.system.files import (
+    LARGEST_TEXT,
+    LONGEST_LINE,
     atomic_write,
     check_folder,
+    check_output,
     checksum,
+    read_lines,
     read_safetensors,
     write_safetensors,
 )
+from minitransformer.tokenizers import load_tokenizer
 from minitransformer.training import load_checkpoint, save_checkpoint
 from minitransformer.training.checkpoint import BEFORE_CHECKSUMS
 
@@ -107,6 +120,117 @@ def failing(number, only=lambda descriptor: True):
 def write(path, text="new"):
     with atomic_write(path) as partial:
         partial.write_text(text, encoding="utf8")
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_link_stays_a_link_and_what_it_leads_to_is_written(there, tmp_path):
+    (tmp_path / "link").symlink_to("folder/file")
+    (tmp_path / "folder").mkdir()
+    if there:
+        (tmp_path / "folder" / "file").write_text("old")
+    check_output(tmp_path / "link")
+    write(tmp_path / "link")
+    assert os.readlink(tmp_path / "link") == "folder/file"
+    assert [(path.name, path.read_text()) for path in (tmp_path / "folder").iterdir()] == [("file", "new")]
+
+
+def test_device_and_pipe_get_what_is_written_and_stay_what_they_are(tmp_path):
+    controller, terminal = os.openpty()
+    os.mkfifo(tmp_path / "pipe")
+    pipe = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    for path, reader in ((os.ttyname(terminal), controller), (tmp_path / "pipe", pipe)):
+        before = os.stat(path)
+        check_output(path)
+        write(path)
+        assert os.read(reader, 100) == b"new"
+        assert os.path.samestat(os.stat(path), before)
+    for descriptor in (controller, terminal, pipe):
+        os.close(descriptor)
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
+def test_output_to_where_a_command_prints_comes_between_what_it_prints(tmp_path):
+    code = (
+        "from minitransformer.system.files import atomic_write\nprint(1)\n"
+        "with atomic_write('/dev/stdout') as path: path.write_text('new ')\nprint(2)"
+    )
+    with open(tmp_path / "out", "wb") as out:
+        subprocess.run([sys.executable, "-c", code], stdout=out, check=True)
+    assert (tmp_path / "out").read_text() == "1\nnew 2\n"
+
+
+@pytest.mark.parametrize("what", ["a folder", "a socket", "a link to itself", "a link into a file"])
+def test_output_that_cannot_be_written_is_refused_before_and_nothing_is_changed(what, tmp_path):
+    path = tmp_path / "there"
+    said = {"a folder": "is a folder|Is a directory", "a socket": "it is neither a file nor a stream"}
+    (tmp_path / "file").write_text("x")
+    with socket.socket(socket.AF_UNIX) as listener:
+        if what == "a folder":
+            path.mkdir()
+        elif what == "a socket":
+            listener.bind(str(path))
+        else:
+            path.symlink_to(path if what == "a link to itself" else tmp_path / "file" / "below")
+        before = os.lstat(path)
+        for refuse in (check_output, write):
+            with pytest.raises(OSError, match=said.get(what, "cannot (read|write) ")):
+                refuse(path)
+    assert os.path.samestat(os.lstat(path), before)
+    assert sorted(os.listdir(tmp_path)) == ["file", "there"]
+
+
+READERS = {  # of what may be missing, and then something else is tried or said
+    "model": lambda path: find_model(str(path), "reverse"),
+    "run": find_checkpoint,
+    "checkpoint": load_checkpoint,
+    "text": load_text,
+    "tokenizer": load_tokenizer,
+    "Hugging Face folder": is_huggingface_folder,
+    "Hugging Face model": load_huggingface,
+    "Hugging Face tokenizer": load_huggingface_tokenizer,
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_what_may_not_be_seen_is_not_missing(reader, tmp_path, monkeypatch):
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises(OSError, match=r"^cannot read .*loop.*: Too many levels of symbolic links$"):
+        READERS[reader](tmp_path / "loop")
+
+
+@pytest.mark.parametrize("reader", [READERS["model"], READERS["run"]])
+def test_folder_whose_names_may_not_be_read_is_not_empty(reader, tmp_path, monkeypatch):
+    (tmp_path / "run" / "checkpoints").mkdir(parents=True)
+    monkeypatch.setattr(os, "listdir", failing(errno.EACCES))
+    with pytest.raises(OSError, match=r"^cannot read .*/run/checkpoints: Permission denied$"):
+        reader(tmp_path / "run")
+
+
+def test_model_that_may_not_be_opened_is_not_missing(tmp_path, monkeypatch):
+    save_checkpoint(tmp_path / "model", model())
+
+    def refuse(path, mode):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr("minitransformer.system.files.open", refuse, raising=False)
+    with pytest.raises(OSError, match=r"^cannot read .*/model: Permission denied$"):
+        load_checkpoint(tmp_path / "model")
+
+
+def test_file_that_is_too_large_is_refused_before_it_is_read(tmp_path):
+    with open(tmp_path / "large", "wb") as file:
+        file.truncate(LARGEST_TEXT + 1)
+    for read in (load_text, load_tokenizer):
+        with pytest.raises(ValueError, match=r"/large is larger than 67,108,864 bytes, the limit$"):
+            read(tmp_path / "large")
+
+
+def test_line_without_an_end_is_refused_and_the_longest_is_read():
+    longest = "x" * LONGEST_LINE
+    assert list(read_lines(io.StringIO(f"\n{longest}\r\n{longest}"))) == ["", longest, longest]
+    endless = SimpleNamespace(readline=lambda limit: "x" * limit)
+    with pytest.raises(ValueError, match=r"^line 1 of the input is longer than 1,048,576 characters, the limit$"):
+        list(read_lines(endless))
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EBADF])
