@@ -16,6 +16,7 @@ def together(place: Place, arguments: argparse.Namespace) -> Iterator[None]:
     """A `with` block in which the error of one process ends all that a launcher has started; first, all join."""
     describe = partial(report, arguments)
     try:
+        from minitransformer.training.parallel.communicator import ProcessError
         from minitransformer.training.parallel.connect import join
         from minitransformer.training.parallel.faults import check_same, ending_together
 
@@ -26,6 +27,8 @@ def together(place: Place, arguments: argparse.Namespace) -> Iterator[None]:
         try:
             yield
         except SystemExit as end:
+            if not end.code and hasattr(arguments, "json"):  # all arguments are parsed: the command has begun
+                raise ProcessError("the process ends before its work is done") from end
             if not end.code:
                 check_same(communicator, {"the command": "--help or --version"})
             raise

@@ -151,6 +151,9 @@ class TrainOptions:
     shard_optimizer: bool = of_the_computation(
         False, "with mpiexec: share out Adam's running means instead of copying them, to save memory (ZeRO stage 1)"
     )
+    timeout: float = of_the_computation(
+        10.0, "with mpiexec: minutes that a process may let the others wait, before all end", check_positive
+    )
     checkpoint_interval: int = of_the_computation(200, "steps between checkpoints", at_least_1)
     keep_checkpoints: int = of_the_computation(2, "number of checkpoints to keep, the newest ones", at_least_1)
     detect_anomaly: bool = of_the_computation(False, "name the first operation that produces NaN or infinity (slow)")

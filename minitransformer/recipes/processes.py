@@ -16,7 +16,7 @@ from minitransformer.system.launcher import place_in
 from minitransformer.system.process import threads_are_chosen
 from minitransformer.training import Adam, Muon, Strategy
 from minitransformer.training.checkpointer import SavedRun
-from minitransformer.training.parallel.connect import connect
+from minitransformer.training.parallel.connect import connect, join
 from minitransformer.training.parallel.faults import Disagreement, check_same
 from minitransformer.training.parallel.sharded import ShardedAdam
 from minitransformer.training.parallel.threads import default_team_size, default_threads
@@ -86,6 +86,7 @@ def agree(task: str, options: TrainOptions, config: Any, source: dict[str, Any],
     and there is a sequence for each.
     """
     communicator = connect()
+    join().timeout = 60 * options.timeout
     values = {option_name(name): value for name, value in to_json(options).items()}
     first = {"the task": task, "the first step": steps_taken + 1}
     check_same(

@@ -151,7 +151,7 @@ def test_option_of_other_tasks_is_refused_and_they_are_named(task, capsys, tmp_p
 def test_options_that_do_not_change_what_is_learned_are_these():
     assert {name for name, field in ALL.items() if not field.metadata["identity"]} == {
         *("threads", "grad_accumulation_steps", "deterministic", "shard_optimizer"),  # other rounding
-        *("checkpoint_interval", "keep_checkpoints", "eval_interval", "detect_anomaly", "force"),
+        *("timeout", "checkpoint_interval", "keep_checkpoints", "eval_interval", "detect_anomaly", "force"),
         *("overwrite", "runs", "name"),
     }
     assert len(dataclasses.fields(TrainOptions)) > 15

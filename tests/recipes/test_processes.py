@@ -1,6 +1,7 @@
 """What a recipe does for several processes: threads, memory, and what a run that is resumed in another number keeps."""
 
 import dataclasses
+import threading
 import types
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from minitransformer.recipes.folder import RunFolder
 from minitransformer.recipes.memory import check_memory
 from minitransformer.system.process import THREAD_VARIABLES, limit_threads
 from minitransformer.training.checkpointer import SavedRun
+from minitransformer.training.parallel.faults import Disagreement
+from tests.ranks import outcomes_in_ranks
 
 COPY = get_recipe("copy")
 OTHER_BITS = "the results are not bit-identical to those of an uninterrupted run"
@@ -71,6 +74,22 @@ def test_resumed_processes_have_no_more_threads_in_total_than_before(before, thr
     assert processes.threads_as_before(saved) == each
 
 
+def test_backend_that_one_process_alone_has_is_refused_by_all(monkeypatch):
+    """As with MINITRANSFORMER_BACKEND in the environment of one."""
+
+    def begin(communicator):
+        own.communicator = communicator
+        processes.agree("copy", COPY.defaults, config(), {}, 0)
+
+    own = threading.local()
+    monkeypatch.setattr(processes, "connect", lambda: own.communicator)
+    monkeypatch.setattr(processes, "join", lambda: own.communicator)
+    monkeypatch.setattr(processes, "backend_name", lambda: "cupy" if own.communicator.rank == 1 else "numpy")
+    errors = outcomes_in_ranks(3, begin)
+    assert [type(error) for error in errors] == [Disagreement] * 3
+    assert str(errors[2]) == "the backend is cupy in rank 1, and numpy in rank 0"
+
+
 @pytest.mark.parametrize(("size", "command"), [(1, ""), (3, "mpiexec -n 3 ")])
 def test_advice_starts_as_many_processes_as_there_are(size, command, start, tmp_path):
     start(size)
@@ -78,7 +97,7 @@ def test_advice_starts_as_many_processes_as_there_are(size, command, start, tmp_
     folder.checkpoints.mkdir(parents=True)
     (folder.checkpoints / "step-00000001.safetensors").touch()
     with pytest.raises(ValueError, match=f"resume it with `{command}minitransformer train --resume {folder}`"):
-        folder.check_unused()
+        folder.check_unused(overwrite=False)
 
 
 @pytest.fixture

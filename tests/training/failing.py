@@ -7,6 +7,7 @@ Each process writes its number to the file pid-RANK. Models are tested on few se
 
 import errno
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -23,12 +24,14 @@ STEP = 5  # in which it goes wrong
 
 
 def fail_in_step(error):
-    """Computing the own part of a batch raises `error`."""
+    """Computing the own part of a batch raises `error`, or this process stops."""
     compute, steps = ProcessParallel.own_part, []
 
     def own_part(self, *arguments):
         steps.append(None)
-        if len(steps) == STEP:
+        if len(steps) == STEP and error is None:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        elif len(steps) == STEP:
             raise error
         return compute(self, *arguments)
 
@@ -75,6 +78,8 @@ FAILURES = {
     "late": lambda: time.sleep(3),
     "never there": lambda: time.sleep(60),
     "memory": lambda: fail_in_step(MemoryError("Unable to allocate 1.00 GiB")),
+    "exit": lambda: fail_in_step(SystemExit(0)),
+    "stop": lambda: fail_in_step(None),
     "bug": lambda: fail_in_step(ZeroDivisionError("a mistake in the library")),
     "interrupt": lambda: fail_in_step(KeyboardInterrupt()),
     "nan": spoil_gradient,

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -106,6 +107,9 @@ def communicate():
     assert communicator.collect({"rank": communicator.rank}) == [{"rank": rank} for rank in range(size)]
     communicator.wait()
     assert communicator.processes_here == size
+    if sys.platform == "linux":
+        shared = [line for line in Path("/proc/self/maps").read_text().splitlines() if "/dev/shm/mpich" in line]
+        assert [line for line in shared if not line.endswith("(deleted)")] == [], "it would stay after a failure"
 
 
 @pytest.mark.parametrize("count", [weekly(1), 3])
@@ -121,6 +125,8 @@ def test_sums_in_order_are_exact_and_those_in_any_order_and_a_gradient_right_to_
         ("memory", 1, 2, f"{LINE}rank 1 of 2: not enough memory: Unable to allocate 1.00 GiB; no checkpoint has been "),
         ("disk", 0, 2, f"{LINE}cannot write runs/copy/checkpoints/step-00000003.safetensors: No space left on device"),
         ("unknown option", 1, 2, "minitransformer train copy: rank 1 of 2: unrecognized arguments: --fly (see "),
+        ("exit", 1, 2, f"{LINE}rank 1 of 2: the process ends before its work is done"),
+        ("stop", 1, 2, f"{LINE}rank 1 has not answered for 3 seconds (--timeout)"),
         ("end before the others are joined", 1, 2, "minitransformer: rank 1 has ended before it joined the others"),
         weekly("memory", 0, 2, f"{LINE}not enough memory: Unable to allocate 1.00 GiB; no checkpoint has been saved"),
         weekly("interrupt", 1, 130, f"{LINE}rank 1 of 2: stopped"),
@@ -137,7 +143,8 @@ def test_sums_in_order_are_exact_and_those_in_any_order_and_a_gradient_right_to_
 )
 def test_error_of_one_process_ends_all_and_is_printed_once(what, rank, status, message, tmp_path):
     interval = () if what == "disk" else ("--checkpoint-interval", 6)  # the others happen in step 5, or at the start
-    ended = launch(2, tmp_path, *QUICK, *interval, what=what, rank=rank)
+    timeout = ("--timeout", 0.05) if what == "stop" else ()
+    ended = launch(2, tmp_path, *QUICK, *interval, *timeout, what=what, rank=rank)
     assert ended.status == status, ended
     assert ended.err.startswith(message), ended
     assert ended.err.count("\n") == 1

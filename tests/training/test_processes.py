@@ -124,6 +124,16 @@ def test_gradients_are_added_up_in_order_or_in_shards_only_on_request(options, k
     assert len([what for what in found if what[0] == "reduce_scatter"]) == number * (kind == "reduce_scatter")
 
 
+def test_weight_of_a_batch_scales_the_gradient_and_not_what_is_measured():
+    def weighted(communicator):
+        model = build()
+        loss, accuracy = make_workers(communicator, model)(ragged_batch(), weight=0.25, measure=True)
+        return float(loss), float(accuracy), {name: p.grad / 0.25 for name, p in model.named_parameters()}
+
+    for result in in_ranks(2, weighted):
+        assert_close(result, whole(ragged_batch()))
+
+
 def test_process_without_sequences_adds_nothing():
     expected = shared(ragged_batch(2), ONE_PROCESS, steps=2)[2]
     for result in in_ranks(4, partial(shared, ragged_batch(2))):

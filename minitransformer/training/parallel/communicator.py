@@ -31,6 +31,7 @@ class Communicator:
     rank = 0
     size = 1
     processes_here = 1  # on this machine
+    timeout = 600.0  # seconds that this process waits for the others in one of the calls below
 
     @property
     def is_root(self) -> bool:

@@ -1,12 +1,17 @@
-"""Processes that `mpiexec` has started, over MPI (mpi4py)."""
+"""Processes that `mpiexec` has started, over MPI (mpi4py).
+
+Each operation is one that does not block, and `_finish` waits for it: so a process that hangs ends all, after a while.
+"""
 
 import contextlib
 import ctypes
 import os
+import pickle
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import mpi4py
@@ -20,8 +25,10 @@ mpi4py.rc(initialize=False, finalize=True)  # `start` initializes it
 from mpi4py import MPI  # noqa: E402
 
 PAUSE = 0.002  # seconds between two checks while waiting
+BUSY = 0.01  # seconds without such a pause at first
 PIECE = 2**18  # numbers that are added up at a time: so few that they stay in the processor's cache
 LOOK = 0.5  # seconds between two looks at who has ended, while the processes join
+NOTHING, ASK, ANSWER = np.zeros(0), 1, 2  # what processes send to find out which of them waits, and its tags
 LONGEST = 60.0  # seconds in which all processes must join, as Python starts slowly from some network file systems
 
 
@@ -35,8 +42,44 @@ class MPICommunicator(Communicator):
         start()
         self.mpi = communicator
         self.rank, self.size = communicator.Get_rank(), communicator.Get_size()
-        names = communicator.allgather(MPI.Get_processor_name())
+        names = self.collect(MPI.Get_processor_name())
         self.processes_here = names.count(names[self.rank])
+        unlink_shared_memory()
+
+    def _finish(self, request: MPI.Request, busy: float = BUSY) -> None:
+        """Wait for an operation that all processes must begin; after `busy` seconds, leave the processor to others.
+
+        Raises ProcessError after `timeout` seconds, with the ranks that do not wait for the same.
+        """
+        start = time.monotonic()
+        while not request.Test():
+            waited = time.monotonic() - start
+            if waited > busy:
+                self._heard(ASK, answer=True)
+                time.sleep(PAUSE)
+            if waited > self.timeout:
+                raise ProcessError(f"{self._lost()} has not answered for {self.timeout:g} seconds (--timeout)")
+
+    def _lost(self) -> str:
+        """The ranks that do not answer, in words. Those that wait do. Nothing is sent before a training has failed."""
+        lost, end = {*range(self.size)} - {self.rank}, time.monotonic() + LOOK
+        for rank in lost:
+            self.mpi.Isend(NOTHING, rank, ASK)
+        while time.monotonic() < end:
+            self._heard(ASK, answer=True)
+            lost -= self._heard(ANSWER)
+            time.sleep(PAUSE)
+        return f"rank {', '.join(map(str, sorted(lost)))}" if lost else "another process"
+
+    def _heard(self, tag: int, answer: bool = False) -> set[int]:
+        """The ranks from which a message with this tag has come; they are told that this one is alive if they ask."""
+        ranks, status = set(), MPI.Status()
+        while self.mpi.Iprobe(tag=tag, status=status):
+            ranks.add(status.Get_source())
+            self.mpi.Recv(NOTHING, status.Get_source(), tag)
+            if answer:
+                self.mpi.Isend(NOTHING, status.Get_source(), ANSWER)
+        return ranks
 
     def add_up(self, array: xp.ndarray, in_order: bool = False) -> None:
         """See `Communicator.add_up`."""
@@ -48,7 +91,7 @@ class MPICommunicator(Communicator):
                 self._send_shards(numbers)
             else:
                 for start in range(0, len(numbers), PIECE):
-                    self.mpi.Allreduce(MPI.IN_PLACE, numbers[start : start + PIECE])
+                    self._finish(self.mpi.Iallreduce(MPI.IN_PLACE, numbers[start : start + PIECE]))
 
     def reduce_scatter(self, array: xp.ndarray) -> None:
         """See `Communicator.reduce_scatter`. MPI's own took twice as long, and memory for a shard."""
@@ -66,7 +109,7 @@ class MPICommunicator(Communicator):
         """See `Communicator.gather`."""
         numbers, counts = to_host(shard), self.collect(len(shard))
         whole = np.empty(sum(counts), numbers.dtype) if self.is_root else None
-        self.mpi.Gatherv(numbers, None if whole is None else [whole, (counts, starts(counts))])
+        self._finish(self.mpi.Igatherv(numbers, None if whole is None else [whole, (counts, starts(counts))]))
         return whole
 
     def _add_up_shards(self, numbers: np.ndarray) -> None:
@@ -78,7 +121,7 @@ class MPICommunicator(Communicator):
             own_counts = [counts[self.rank]] * self.size  # from each rank, as many numbers as the own piece has
             received = np.empty((self.size, counts[self.rank]), numbers.dtype)
             sent = [numbers, (counts, [piece.start for piece in pieces])]
-            self.mpi.Alltoallv(sent, [received, (own_counts, starts(own_counts))])
+            self._finish(self.mpi.Ialltoallv(sent, [received, (own_counts, starts(own_counts))]))
             total = received[0]
             for other in received[1:]:
                 total += other
@@ -87,17 +130,19 @@ class MPICommunicator(Communicator):
     def _send_shards(self, numbers: np.ndarray) -> None:
         """Each process sends its shard to all others."""
         counts = lengths(self.shards(len(numbers)))
-        self.mpi.Allgatherv(MPI.IN_PLACE, [numbers, (counts, starts(counts))])
+        self._finish(self.mpi.Iallgatherv(MPI.IN_PLACE, [numbers, (counts, starts(counts))]))
 
     def collect(self, value: Any) -> list[Any]:
         """See `Communicator.collect`."""
-        return self.mpi.allgather(value)
+        data, lengths = np.frombuffer(pickle.dumps(value), np.uint8), np.zeros(self.size, int)
+        self._finish(self.mpi.Iallgather(np.array([len(data)]), lengths))
+        counts, everyones = lengths.tolist(), np.empty(lengths.sum(), np.uint8)
+        self._finish(self.mpi.Iallgatherv(data, [everyones, (counts, starts(counts))]))
+        return [pickle.loads(part) for part in np.split(everyones, starts(counts)[1:])]
 
     def wait(self) -> None:
         """See `Communicator.wait`. MPI's own barrier would keep a processor busy."""
-        request = self.mpi.Ibarrier()
-        while not request.Test():
-            time.sleep(PAUSE)
+        self._finish(self.mpi.Ibarrier(), busy=0.0)
 
     def end_all(self, status: int) -> None:
         """See `Communicator.end_all`. MPI's own message is discarded, since the error has been reported."""
@@ -131,6 +176,18 @@ def start() -> None:
             raise ProcessError(f"some processes have not joined the others within {LONGEST:g} seconds")
         before = ended
     MPI.COMM_WORLD.Set_errhandler(MPI.ERRORS_RETURN)  # and mpi4py raises them
+
+
+def unlink_shared_memory() -> None:
+    """Take away the name of the memory that MPICH shares among the processes of a machine, once all have found it.
+
+    They keep it. With a name, it would stay in /dev/shm after processes that were killed or have ended all.
+    """
+    with contextlib.suppress(OSError):  # there is no such list except in Linux
+        for line in Path("/proc/self/maps").read_text("utf-8").splitlines():
+            path = line.split()[-1]
+            if path.startswith("/dev/shm/mpich"):
+                Path(path).unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
