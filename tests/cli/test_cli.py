@@ -26,10 +26,7 @@ ARGUMENTS = {
     "init": ["course"],
     "solution": ["06"],
 }
-every_command = pytest.mark.parametrize("command", COMMANDS)
 WITH_OPTION = {"--seed": {*WITH_SEED, "train"}, "--backend": set(WITH_BACKEND)}
-INNER = {"train": ["copy"]}  # whose help shows the options
-with_backend = pytest.mark.parametrize("command", WITH_BACKEND)
 
 
 @pytest.fixture(autouse=True)
@@ -39,24 +36,20 @@ def empty_folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@every_command
-def test_help_of_every_command_begins_with_an_example_and_ends_with_the_advanced_options(command, capsys):
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_every_command_begins_with_an_example_and_has_the_options_that_matter(command, capsys):
     status, out, err = run(capsys, command, "--help")
     assert (status, err) == (0, "")
     everyday, advanced = out.split("\nadvanced options:\n")
     assert f"\n  minitransformer {command}" in everyday
     assert "  --json " in advanced
     assert "  --debug " in advanced
-
-
-@pytest.mark.parametrize("option", WITH_OPTION)
-@every_command
-def test_an_option_is_offered_where_it_matters_and_refused_elsewhere(command, option, capsys):
-    words = [command, *INNER.get(command, [])]
-    assert (f"\n  {option} " in run(capsys, *words, "--help").out) == (command in WITH_OPTION[option])
-    if command not in WITH_OPTION[option]:
-        outcome = run(capsys, command, *ARGUMENTS.get(command, []), option, "1")
-        assert_refused(outcome, f"minitransformer {command}: unrecognized arguments: {option}")
+    out = run(capsys, "train", "copy", "--help").out if command == "train" else out
+    for option, commands in WITH_OPTION.items():
+        assert (f"\n  {option} " in out) == (command in commands)
+        if command not in commands:
+            outcome = run(capsys, command, *ARGUMENTS.get(command, []), option, "1")
+            assert_refused(outcome, f"minitransformer {command}: unrecognized arguments: {option}")
 
 
 def test_help_lists_every_command_once_in_groups_and_the_everyday_ones_first(capsys):
@@ -64,27 +57,13 @@ def test_help_lists_every_command_once_in_groups_and_the_everyday_ones_first(cap
     assert (status, err) == (0, "")
     assert re.findall(r"^(\w[\w ]*):$", out, flags=re.MULTILINE) == [*GROUPS, "options"]
     assert re.findall(r"^  (\w+)  +\w", out, flags=re.MULTILINE) == list(COMMANDS)
-    assert list(GROUPS["Everyday commands"]) == [
-        "lesson",
-        "sit",
-        "start",
-        "check",
-        "train",
-        "generate",
-        "translate",
-        "explore",
-        "gradcheck",
-    ]
+    everyday = "lesson sit start check train generate translate explore gradcheck"
+    assert list(GROUPS["Everyday commands"]) == everyday.split()
 
 
 def test_each_command_has_a_file_and_each_file_a_command():
-    files = {path.stem for path in Path(cli.__file__).parent.glob("*.py")} - {
-        "__init__",
-        "dialogue",
-        "processes",
-        "saved",
-    }
-    assert files == set(COMMANDS)
+    files = {path.stem for path in Path(cli.__file__).parent.glob("*.py")}
+    assert files - {"__init__", "dialogue", "processes"} == set(COMMANDS)
 
 
 def test_version_is_that_of_the_package(capsys):
@@ -93,25 +72,17 @@ def test_version_is_that_of_the_package(capsys):
 
 @pytest.mark.parametrize("command", sorted(WITH_OPTION["--seed"]))
 def test_a_negative_seed_is_refused(command, capsys, empty_folder):
-    assert_refused(
-        run(capsys, command, *ARGUMENTS.get(command, []), "--seed", "-1"),
-        f"{command}: --seed must be at least 0, got -1",
-    )
+    outcome = run(capsys, command, *ARGUMENTS.get(command, []), "--seed", "-1")
+    assert_refused(outcome, f"{command}: --seed must be at least 0, got -1")
     assert list(empty_folder.iterdir()) == []
 
 
-@with_backend
-def test_an_unknown_backend_is_refused_with_the_known_ones(command, capsys):
-    assert_refused(
-        run(capsys, command, *ARGUMENTS.get(command, []), "--backend", "jax"), "unknown backend 'jax'", "numpy, cupy"
-    )
-
-
-@with_backend
-def test_error_without_cupy_says_how_to_install_it(command, capsys, monkeypatch, empty_folder):
+@pytest.mark.parametrize("command", WITH_BACKEND)
+def test_backend_that_is_unknown_or_not_installed_is_refused(command, capsys, monkeypatch, empty_folder):
     monkeypatch.setitem(sys.modules, "cupy", None)  # importing it fails, as on a machine without it
-    outcome = run(capsys, command, *ARGUMENTS.get(command, []), "--backend", "cupy")
-    assert_refused(outcome, "CuPy", "not installed", "pip install -e '.[cuda12]'")
+    words = (command, *ARGUMENTS.get(command, []), "--backend")
+    assert_refused(run(capsys, *words, "jax"), "unknown backend 'jax'", "numpy, cupy")
+    assert_refused(run(capsys, *words, "cupy"), "CuPy", "not installed", "pip install -e '.[cuda12]'")
     assert backend_name() == "numpy"
     assert list(empty_folder.iterdir()) == []
 
@@ -120,9 +91,7 @@ def test_error_without_cupy_says_how_to_install_it(command, capsys, monkeypatch,
     ("arguments", "error"),
     [
         (["train", "copy", "--steps", "0"], ValueError),
-        (["summary", "nonsense"], ValueError),
         (["gradcheck", "nonsense"], ValueError),
-        (["gradcheck", "relu", "--seed", "-1"], ValueError),
         (["gradcheck", "relu", "--backend", "cupy"], BackendUnavailableError),
     ],
 )
@@ -161,6 +130,7 @@ def test_python_m_runs_the_same_command_and_prints_nothing_on_stderr(empty_folde
     assert "1 check, all passed" in done.stdout
 
 
+@pytest.mark.exhaustive
 def test_closed_pipe_is_not_an_error():
     command = f"{sys.executable} -m minitransformer summary base | true"
     done = subprocess.run(command, shell=True, capture_output=True, text=True)

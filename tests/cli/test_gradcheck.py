@@ -76,13 +76,9 @@ class Product(Layer):
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     """Every test runs in a folder that has a learner's files in it, and nothing else."""
-    for name, text in {
-        "right.py": RIGHT,
-        "wrong.py": WRONG,
-        "undefined.py": UNDEFINED,
-        "sub/others.py": OTHERS,
-    }.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / "sub").mkdir()
+    files = {"right.py": RIGHT, "wrong.py": WRONG, "undefined.py": UNDEFINED, "sub/others.py": OTHERS}
+    for name, text in files.items():
         (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -105,12 +101,12 @@ def test_a_right_layer_of_your_own_passes(capsys):
     assert "1 check, all passed" in out
 
 
-def test_a_wrong_layer_of_your_own_fails_with_status_one_and_the_tensor(capsys):
-    status, out, err = run(capsys, "gradcheck", "wrong.py:Scale")
+def test_a_wrong_layer_of_your_own_fails_with_status_one_and_the_tensor_also_among_others(capsys):
+    status, out, err = run(capsys, "gradcheck", "relu", "wrong.py:Scale", "right.py:Scale")
     assert (status, err) == (1, "")
     assert "wrong.py:Scale: 1 of 2 gradients WRONG" in out
     assert "WRONG at input[" in out
-    assert "1 check, 1 WRONG" in out
+    assert "3 checks, 1 WRONG" in out
 
 
 def test_a_layer_that_is_not_analytic_passes_with_the_bound_of_differences(capsys):
@@ -133,12 +129,6 @@ def test_where_the_check_cannot_tell_the_status_is_three_and_one_if_another_laye
 def test_help_explains_the_exit_status(capsys):
     _, out, _ = run(capsys, "gradcheck", "--help")
     assert "3 if none is WRONG but the check cannot tell" in " ".join(out.split())
-
-
-def test_rows_and_own_layers_can_be_checked_together(capsys):
-    status, out, _ = run(capsys, "gradcheck", "relu", "wrong.py:Scale", "right.py:Scale")
-    assert status == 1
-    assert "3 checks, 1 WRONG" in out
 
 
 def test_a_gradient_of_nan_is_the_worst_of_all(capsys):

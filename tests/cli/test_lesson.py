@@ -79,18 +79,14 @@ def test_list_says_what_there_is_and_what_was_run(lessons, capsys):
     assert rows[0]["record"] == record
 
 
-@pytest.mark.parametrize("name", ["00", "0", "00_one"])
-def test_lesson_is_run_by_any_of_its_names(name, lessons, capfd):
-    status, out, _ = run(capfd, "lesson", name)
-    assert status == 0
-    assert out.index("Lesson 00: Of one") < out.index("one was run")
+def test_lesson_is_found_by_any_of_its_names(lessons):
+    assert {find_lesson(name).path for name in ("00", "0", "00_one")} == {lessons / "00_one.py"}
 
 
 def test_all_are_run_in_order_and_the_first_that_fails_ends_it(lessons, capfd):
     status, out, _ = run(capfd, "lesson", "all")
     assert status == 1
-    assert "one was run" in out
-    assert "Lesson 01" in out
+    assert out.index("Lesson 00: Of one") < out.index("one was run") < out.index("Lesson 01")
     status, out, _ = run(capfd, "lesson", "1", "0")
     assert status == 1
     assert "one was run" not in out
@@ -105,12 +101,7 @@ def test_fast_mode_is_handed_to_the_lesson(lessons, capfd):
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("runs in 3 s", "runs soon"),
-        ("Lesson 00", "Lesson 07"),
-        ("2 of 5", "6 of 5"),
-    ],
+    ("old", "new"), [("runs in 3 s", "runs soon"), ("Lesson 00", "Lesson 07"), ("2 of 5", "6 of 5")]
 )
 def test_header_that_is_none_is_named(old, new, lessons, capsys):
     path = lessons / "00_one.py"

@@ -109,14 +109,3 @@ def test_result_is_not_lost_when_a_file_besides_the_model_cannot_be_written(caps
     assert outcome.err == f"minitransformer train: {said}: No space left on device\n"
     assert "exact match on held-out" in outcome.out
     assert json.loads(outcome.out.splitlines()[-1]) == load_checkpoint(MODEL)[1]
-
-
-def test_table_is_printed_before_figures_are_drawn(capsys, monkeypatch):
-    def draw(self, trained, folder):
-        raise ZeroDivisionError
-
-    monkeypatch.setattr("minitransformer.recipes.toy.ToyRecipe.draw", draw)
-    with pytest.raises(ZeroDivisionError):
-        run(capsys, *TASK)
-    assert "exact match on held-out" in capsys.readouterr().out
-    assert load_checkpoint(MODEL)[1]["steps"] == 6

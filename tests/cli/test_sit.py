@@ -52,14 +52,7 @@ def test_the_links_of_the_copy_lead_to_the_lessons_and_name_cells_of_the_explore
     assert "In the explorer (`minitransformer explore`): output.dz[1,3]." in text
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "the file is empty"),
-        ("1 +", "cannot be read yet:\n.*line 1\n"),
-        ("if 1:\nx", "cannot be read yet:\n.*line 2"),
-    ],
-)
+@pytest.mark.parametrize(("text", "said"), [("", "the file is empty"), ("if 1:\nx", "cannot be read yet:\n.*line 2")])
 def test_a_file_that_is_empty_or_cannot_be_read_is_said_to_be(text, said, mine, capsys):
     save(mine, text)
     status, out, _ = run(capsys, "sit", "--once", "--folder", mine)
@@ -68,31 +61,19 @@ def test_a_file_that_is_empty_or_cannot_be_read_is_said_to_be(text, said, mine, 
     assert re.search(said, out)
 
 
+FFN, RESIDUAL = 'feed_forward("decoder.ffn", dsum)))', "judge(residual_backward)\n"
+
+
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("old", "new", "right", "said"),
     [
         ("judge(norm_backward)\n", "", 9, "station 3 of 10: the file does not judge it"),
-        *(
-            pytest.param(*case, marks=pytest.mark.exhaustive)
-            for case in (
-                ("return dsum + dsub", "import sys; sys.exit()", 8, "residual_backward: SystemExit in line"),
-                ("def mix_backward", "def mix_back", 9, "no function mix_backward found. Keep the names"),
-                (
-                    'feed_forward("decoder.ffn", dsum)))',
-                    'feed_forward("decoder.ffn", 2 * dsum)))',
-                    10,
-                    "the first wrong one is decoder.ffn.W_2: look there",
-                ),
-                (
-                    "judge(residual_backward)\n",
-                    "judge(residual_backward)\nsys.exit()\n",
-                    5,
-                    "stopped after station 5, ",
-                ),
-                ("judge(residual_backward)\n", "judge(residual_backward)\n1 / 0\n", 5, "ZeroDivisionError"),
-                ("mix_backward(do, p, v)", "mix_back(do, p, v)", 9, "no function mix_backward found. Keep the names"),
-            )
-        ),
+        ("return dsum + dsub", "import sys; sys.exit()", 8, "residual_backward: SystemExit in line"),
+        ("def mix_backward", "def mix_back", 9, "no function mix_backward found. Keep the names"),
+        (FFN, FFN.replace("dsum", "2 * dsum"), 10, "the first wrong one is decoder.ffn.W_2: look there"),
+        (RESIDUAL, f"{RESIDUAL}1 / 0\n", 5, "ZeroDivisionError"),
+        ("mix_backward(do, p, v)", "mix_back(do, p, v)", 9, "no function mix_backward found. Keep the names"),
     ],
 )
 def test_the_status_is_0_only_if_ten_stations_and_the_whole_are_right(old, new, right, said, mine, capsys):
@@ -183,12 +164,8 @@ def test_an_editor_of_the_terminal_is_left_to_another_window_and_a_missing_one_i
 def test_a_file_that_is_right_ends_with_status_0_and_json_says_which_stations_are(mine, capsys):
     save(mine, written(answers("loops")))
     status, out, _ = run(capsys, "sit", "--once", "--folder", mine, "--json")
-    assert status == 0
-    assert json.loads(out.splitlines()[-1]) == {
-        "path": str(mine / "one_sitting.py"),
-        "right": [True] * 10,
-        "whole": True,
-    }
+    right = {"path": str(mine / "one_sitting.py"), "right": [True] * 10, "whole": True}
+    assert (status, json.loads(out.splitlines()[-1])) == (0, right)
 
 
 @pytest.mark.parametrize(

@@ -30,11 +30,8 @@ def gpt2(tmp_path, monkeypatch):
     folder.mkdir()
     state = {name: 0.1 * array for name, array in make_state("gpt2", CONFIG).items()}
     save(folder, state, CONFIG)
-    vocab = [
-        *(to_visible(bytes([byte])) for byte in BYTE_ORDER),
-        *(pair.replace(" ", "") for pair in MERGES),
-        "<|endoftext|>",
-    ]
+    merged = [pair.replace(" ", "") for pair in MERGES]
+    vocab = [*(to_visible(bytes([byte])) for byte in BYTE_ORDER), *merged, "<|endoftext|>"]
     (folder / "vocab.json").write_text(json.dumps({token: id for id, token in enumerate(vocab)}), "utf8")
     (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *MERGES]) + "\n", "utf8")
     (tmp_path / "stop.txt").write_text(TEXT, "utf8")

@@ -1,4 +1,4 @@
-"""`minitransformer train`: three steps leave a model, a log and two figures; bad input leaves nothing."""
+"""`minitransformer train`: three steps leave a model, a log and two figures."""
 
 import contextlib
 import dataclasses
@@ -16,7 +16,7 @@ from minitransformer.data import get_task
 from minitransformer.models import Transformer
 from minitransformer.recipes import RECIPES
 from minitransformer.training import load_checkpoint
-from tests.cli.run import assert_refused, run
+from tests.cli.run import run
 
 HELD_OUT = 60
 
@@ -56,18 +56,11 @@ def trained(request, tmp_path_factory):
     return Trained(request.param, folder, status, out.getvalue(), err.getvalue())
 
 
-def test_training_ends_with_status_zero_and_shows_no_bar_when_nobody_looks(trained):
+def test_training_shows_no_bar_and_writes_the_model_its_options_its_log_and_two_figures_and_nothing_else(trained):
     assert (trained.status, trained.err) == (0, "")
-
-
-def test_training_writes_the_model_its_options_its_log_and_two_figures_and_nothing_else(trained):
     files = {path for path in trained.folder.rglob("*") if path.is_file()}
     said = {trained.run / name for name in ("model.safetensors", "loss.png", "attention.png")}
-    assert files == said | {
-        trained.run / "log.csv",
-        trained.run / "checkpoint.safetensors",
-        trained.run / "config.json",
-    }
+    assert files == said | {trained.run / name for name in ("log.csv", "checkpoint.safetensors", "config.json")}
     line = trained.out.splitlines()[-2]  # "saved ..."
     assert all(str(path.relative_to(trained.folder)) in line for path in said)
 
@@ -92,13 +85,12 @@ def test_the_log_has_a_line_for_each_step(trained):
     np.testing.assert_allclose(rates, rates[0] * np.array([1, 2, 3]), rtol=1e-5)  # it warms up
 
 
-@pytest.mark.parametrize("kind", ["loss", "attention"])
-def test_the_figures_are_not_blank(trained, kind):
-    image = matplotlib.image.imread(trained.run / f"{kind}.png")
-    height, width, _ = image.shape
-    assert min(height, width) > 200
-    assert image[..., :3].var() > 1e-3
-    assert len(np.unique((image * 255).astype(np.uint8).view(np.uint32))) > 20  # colours: the four channels in one
+def test_the_figures_are_not_blank(trained):
+    for kind in ("loss", "attention"):
+        image = matplotlib.image.imread(trained.run / f"{kind}.png")
+        assert min(image.shape[:2]) > 200
+        assert image[..., :3].var() > 1e-3
+        assert len(np.unique((image * 255).astype(np.uint8).view(np.uint32))) > 20  # colours: the four channels in one
 
 
 def test_the_saved_model_is_the_trained_one_with_its_result(trained):
@@ -140,35 +132,10 @@ def empty_folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["copy", "--peak", "0.1"], "copy has no option --peak; tasks with this option: text, shakespeare, masked"),
-        (
-            ["shakespeare", "--factor", "0.1"],
-            "shakespeare has no option --factor; tasks with this option: copy, reverse, sort, addition",
-        ),
-        (["--factor", "0.1"], "give a task, such as `train reverse`, or a run to continue: `train --resume RUN`"),
-    ],
-)
-def test_bad_input_is_refused_in_one_line_and_nothing_is_written(arguments, message, capsys, empty_folder):
-    assert_refused(run(capsys, "train", *arguments), "minitransformer train", f": {message}")
-    assert list(empty_folder.iterdir()) == []
-
-
 def test_the_options_reach_the_model_and_its_folder(capsys, empty_folder):
     options = ["--norm", "pre", "--dropout", "0.25", "--batch-size", "8", "--runs", "r/deep", "--name", "copy"]
     status, _, err = run(capsys, "train", "copy", "--steps", "1", *options)
     assert (status, err) == (0, "")
     model, metadata = load_checkpoint(empty_folder / "r/deep/copy/model.safetensors")
     assert (model.config.norm, model.config.dropout, metadata["steps"]) == ("pre", 0.25, 1)
-    files = sorted(path.name for path in (empty_folder / "r/deep/copy").iterdir())
-    assert files == [
-        "attention.png",
-        "checkpoint.safetensors",
-        "config.json",
-        "log.csv",
-        "loss.png",
-        "model.safetensors",
-    ]
     assert [path.name for path in empty_folder.iterdir()] == ["r"]

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -113,24 +114,13 @@ def test_a_dialogue_on_a_terminal_ends_with_the_input(calls, typed, capsys):
 
 @pytest.mark.parametrize("end", ["", "\n"])
 def test_a_file_is_translated_line_by_line_with_a_bar(end, calls, capsys, folder, monkeypatch):
-    class Bar:
-        def __init__(self, total, unit):
-            assert (total, unit) == (4, "sentence")
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *exception):
-            done.append("closed")
-
-        def update(self, count):
-            done.append(count)
-
-    done = []
-    monkeypatch.setattr("minitransformer.cli.translate.tqdm", Bar)
+    bar = mock.MagicMock()
+    monkeypatch.setattr("minitransformer.cli.translate.tqdm", bar)
     (folder / "german.txt").write_bytes(f"\ufeffhund\r\n\nder\u2028könig\nund{end}".encode())
     assert run(capsys, "translate", RUN, "--file", "german.txt") == (0, "HUND\n\nDER KÖNIG\nUND\n", "")
-    assert done == [4, "closed"]
+    bar.assert_called_once_with(total=4, unit="sentence")
+    bar.return_value.__enter__.return_value.update.assert_called_once_with(4)
+    bar.return_value.__exit__.assert_called_once()
 
 
 @pytest.mark.parametrize(("name", "options", "layer"), [(RUN, (), 2), (RUN, ("--layer", 1), 1), ("runs/lstm", (), 1)])
@@ -176,20 +166,9 @@ def test_the_figure_is_a_png_whatever_the_tokens(calls, capsys, folder):
     assert (folder / "map.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (["--attention", "map.png"], "--attention draws the translation of one sentence, got 0"),
-        (["x", "--attention-of", "all"], "--attention-of must be one of cross, encoder, decoder, got 'all'"),
-        (["hund", "a " * 50], "the sentence 'a a a a a a a a a a a a a a a...' has"),
-    ],
-)
-def test_what_makes_no_sense_is_refused_in_one_sentence(words, complaint, capsys, folder):
-    assert_refused(run(capsys, "translate", RUN, *words), f"translate: {complaint}")
-    assert [path.name for path in folder.iterdir()] == ["runs"]
-
-
-def test_models_without_weights_to_draw_are_refused(folder, capsys):
+def test_models_and_kinds_without_weights_to_draw_are_refused(folder, capsys):
+    refused = "--attention-of must be one of cross, encoder, decoder, got 'all'"
+    assert_refused(run(capsys, "translate", RUN, "x", "--attention-of", "all"), refused)
     save(folder / "none", seq2seq("none"))
     save(folder / "tiled", Transformer(TransformerConfig(TOKENIZER.vocab_size, attention="tiled", **SIZES)))
     for name, reason in (("none", "none has no attention to draw"), ("tiled", "and that of tiled is tiled")):
