@@ -193,7 +193,7 @@ def _flush(descriptor: int) -> None:
 
 
 def kind_of(path: str | os.PathLike) -> str:
-    """What there is at `path`: a "file", a "folder" or "something else", or "" if there is nothing.
+    """What is at `path`: a "file", a "folder" or "something else", or "" if there is nothing.
 
     A link counts as what it leads to. Raises OSError, naming the path, if the system does not say it: what may not be
     seen is not missing.

@@ -87,12 +87,8 @@ def test_a_difference_between_two_devices_is_seen(monkeypatch):
     run_layer = parity.run_layer
 
     def disturbed(name, dtype):
-        results = run_layer(name, dtype)
-        return (
-            results
-            if parity.to_device(np.ones(1)).__class__ is np.ndarray
-            else {k: 1.01 * v for k, v in results.items()}
-        )
+        factor = 1.0 if isinstance(parity.to_device(np.ones(1)), np.ndarray) else 1.01
+        return {what: factor * found for what, found in run_layer(name, dtype).items()}
 
     monkeypatch.setattr(parity, "run_layer", disturbed)
     with use_backend(strict):

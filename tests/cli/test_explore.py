@@ -86,11 +86,8 @@ def test_a_browser_that_runs_in_the_terminal_does_not_keep_the_page_waiting(serv
 def test_without_a_browser_the_address_is_printed(served, opened, capsys):
     _, out, _ = run(capsys, "explore", "--no-browser", "--port", "8080", "--word", "top", "--json")
     assert out.splitlines()[:2] == ["top → pot (the right answer)", "http://127.0.0.1:5000/ (Ctrl-C ends)"]
-    assert json.loads(out.splitlines()[-1]) == {
-        "title": "top → pot",
-        "answer": "the right answer",
-        "address": "http://127.0.0.1:5000/",
-    }
+    said = {"title": "top → pot", "answer": "the right answer", "address": "http://127.0.0.1:5000/"}
+    assert json.loads(out.splitlines()[-1]) == said
     assert served[0][1] == 8080
     assert opened == []
 

@@ -77,6 +77,7 @@ def sound(path, content, folder):
     return bool(load_checkpoint(folder / path.name))
 
 
+@pytest.mark.exhaustive
 def test_after_a_power_failure_every_file_is_complete_and_the_newest_is_there(states, tmp_path):
     for safe, state in states:
         assert all(sound(path, content, tmp_path) for path, content in state.items())

@@ -160,10 +160,8 @@ def test_questions_come_back_a_day_after_the_lesson_was_run_three_a_day_until_al
 
 def test_the_files_of_one_evening_come_before_the_lessons(lessons, capsys):
     out = run(capsys, "lesson").out
-    places = [
-        out.index(words) for words in ("one_file/transformer.py", "one_file/gpt.py", "minitransformer sit", "00  ")
-    ]
-    assert places == sorted(places)
+    words = ("one_file/transformer.py", "one_file/gpt.py", "minitransformer sit", "00  ")
+    assert sorted(words, key=out.index) == [*words]
 
 
 def test_record_that_is_none_is_named(lessons, capsys):

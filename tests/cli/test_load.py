@@ -67,7 +67,6 @@ def test_the_micro_batches_that_are_advised_are_the_fewest_powers_of_two_that_fi
     assert_refused(outcome, "--grad-accumulation-steps 2 computes the same with ")
     need, less = needed(outcome.err)
     assert less < 44 * MB < need
-    assert run(capsys, *COPY, "--grad-accumulation-steps", 2).status == 0
     free(38 * MB)
     assert_refused(run(capsys, *COPY), "--grad-accumulation-steps 4 computes the same with ")
     outcome = run(capsys, *COPY, "--grad-accumulation-steps", 2)

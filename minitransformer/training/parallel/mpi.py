@@ -138,7 +138,7 @@ class MPICommunicator(Communicator):
         self._finish(self.mpi.Iallgather(np.array([len(data)]), lengths))
         counts, everyones = lengths.tolist(), np.empty(lengths.sum(), np.uint8)
         self._finish(self.mpi.Iallgatherv(data, [everyones, (counts, starts(counts))]))
-        return [pickle.loads(part) for part in np.split(everyones, starts(counts)[1:])]
+        return [pickle.loads(part.tobytes()) for part in np.split(everyones, starts(counts)[1:])]
 
     def wait(self) -> None:
         """See `Communicator.wait`. MPI's own barrier would keep a processor busy."""
