@@ -134,7 +134,8 @@ def test_a_folder_is_theirs_if_its_config_names_a_model(tmp_path):
     assert not is_huggingface_folder(tmp_path)
     assert not is_huggingface_folder(tmp_path / "missing")
     assert not is_huggingface_folder("a\0b")
-    assert not is_huggingface_folder("x" * 5000)
+    with pytest.raises(OSError, match="File name too long"):
+        is_huggingface_folder("x" * 5000)
     for content, expected in (({}, False), ([], False), ({"d_model": 8}, False), (CONFIG, True)):
         (tmp_path / "config.json").write_text(json.dumps(content), "utf8")
         assert is_huggingface_folder(tmp_path) == expected
