@@ -25,6 +25,7 @@ from minitransformer.gradcheck.clues import (
     wrong_entries,
 )
 
+STATUSES = ("passed", "open", "wrong")  # "open": still the stub
 SAME = 1e-7  # results whose relative difference is less than this are the same
 
 
@@ -33,12 +34,17 @@ class Diagnosis:
     """The result of checking one function."""
 
     function: str
-    status: str  # "passed", "open" (still the stub) or "wrong"
+    status: str  # one of STATUSES
     # {name of an output: relative error, or None if the shape is wrong}
     outputs: dict[str, float | None] = field(default_factory=dict)
     wrong: tuple[str, ...] = ()  # names of the outputs that are wrong
     clues: tuple[str, ...] = ()  # sentences; if it passed, remarks
     mistakes: tuple[tuple[str, str], ...] = ()  # (name, question) of the known mistakes that explain it
+
+
+def failed(exercise: Exercise, clue: str) -> list[Diagnosis]:
+    """The same clue for every function of the exercise."""
+    return [Diagnosis(task.function, "wrong", clues=(clue.strip(),)) for task in exercise.tasks]
 
 
 class Attempt(NamedTuple):

@@ -1,21 +1,18 @@
-"""Programs in processes of their own, which end with all that they have started, however this process ends."""
+"""Programs in processes of their own, which end with all that they have started."""
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from minitransformer.system.signals import blocked
 
-MINDER = Path(__file__).with_name("minder.py")
 PATIENCE = 0.5  # seconds that a child has to clean up
-GRACE = 5.0  # seconds to end its processes
+GRACE = 2.0  # seconds until all that it has printed is read
 KEPT = 1 << 16  # bytes of what it prints
 
 
@@ -31,7 +28,7 @@ class Tail:
 
     def __exit__(self, *exception: object) -> None:
         os.close(self.writing)
-        self.reader.join(GRACE)  # not for ever: where daemons live on, they may hold the pipe
+        self.reader.join(GRACE)  # not for ever: a process that has left its session may hold the pipe
 
     def _read(self, reading: int) -> None:
         with open(reading, "rb", buffering=0) as stream:
@@ -67,30 +64,54 @@ def run_child(
     limits: Mapping[str, int] | None = None,
     **options: Any,
 ) -> int:
-    """Run a program -> its exit status, or minus the signal that ended it. All processes that it started end with it.
+    """Run a program -> its exit status, or minus the signal that ended it.
 
-    They end, too, if this process ends or is interrupted: the program gets SIGTERM, and is killed `patience` seconds
-    later. After `seconds` it is stopped in the same way: TimeoutExpired. `limits` are those of the module `resource`,
-    {"RLIMIT_AS": bytes}. On Windows there are none, and only the program itself is ended.
+    It gets a session of its own, which ends with it: all processes that it has started, except for those that have left
+    the session. If this process is interrupted, the program gets SIGTERM, and `patience` seconds later all are killed.
+    After `seconds` they are ended in the same way: TimeoutExpired. On Windows only the program itself is ended.
+
+    `limits` are those of the module `resource`, {"RLIMIT_AS": bytes}, each for every process of the session, in Linux.
+    They are what ends the program if this process is killed.
     """
-    lifeline, held = os.pipe()
     child = None
     try:
-        if sys.platform != "win32":
-            minder = [sys.executable, "-IS", str(MINDER), str(lifeline), str(patience), json.dumps(limits or {})]
-            command = [*minder, *command]
-            options.update(pass_fds=[lifeline], start_new_session=True)
         with blocked(signal.SIGINT):
-            child = subprocess.Popen(command, **options)
+            child = subprocess.Popen(command, start_new_session=sys.platform != "win32", **options)
+        _limit(child.pid, limits or {})
         return child.wait(seconds)
     finally:
-        os.close(lifeline)
-        os.close(held)  # the minder notices
         if child:
+            _end_all(child, patience)
+
+
+def _limit(pid: int, limits: Mapping[str, int]) -> None:
+    """Lower the limits of a process that has just been started, where the system has them; those lower already stay."""
+    if not sys.platform.startswith("linux"):
+        return
+    import resource
+
+    for name, value in limits.items():
+        kind = getattr(resource, name)
+        with contextlib.suppress(ProcessLookupError):  # it has ended
+            soft, hard = (sys.maxsize if old == resource.RLIM_INFINITY else old for old in resource.prlimit(pid, kind))
+            if value < soft:
+                resource.prlimit(pid, kind, (value, min(value, hard)))
+
+
+def _end_all(child: subprocess.Popen, patience: float) -> None:
+    """End a program and its session, and wait for it."""
+    try:
+        if child.poll() is None and patience:
+            child.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
-                child.wait(patience + GRACE if sys.platform != "win32" else 0)
-            child.kill()  # does nothing if it has ended
-            child.wait()
+                child.wait(patience)
+    finally:
+        if sys.platform == "win32":
+            child.kill()
+        else:
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # nobody is left
+                os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
 
 
 def last_line(command: Sequence[str], **options: Any) -> str:
