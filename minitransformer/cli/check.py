@@ -12,6 +12,7 @@ from minitransformer.exercises.diagnose import Diagnosis
 from minitransformer.exercises.options import NAMES, add_workshop_arguments, chosen, say_which
 from minitransformer.exercises.report import paint, print_diagnoses
 from minitransformer.exercises.runner import LIMIT, check
+from minitransformer.system.files import kind_of
 
 DESCRIPTION = """\
 Check your solutions to the exercises of a lesson. Checks of shapes, linearity and numerical derivatives show what is
@@ -37,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Check each file -> 0 if all functions pass."""
     exercises, workshop = chosen(arguments)
     every = arguments.exercise == "all"
-    started = [exercise for exercise in exercises if workshop.file(exercise).exists()]
+    started = [exercise for exercise in exercises if kind_of(workshop.file(exercise))]
     missing = [exercise.name for exercise in exercises if exercise not in started]
     if not started:
         names = "no exercise is" if every else f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not"

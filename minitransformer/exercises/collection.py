@@ -6,12 +6,14 @@ from pathlib import PurePath
 
 from minitransformer.course import EXERCISES
 from minitransformer.exercises.exercise import Exercise, load
+from minitransformer.system.files import kind_of
 
 
 @functools.cache
 def find_exercises() -> list[Exercise]:
     """All exercises, in the order of the lessons, the easier ones first. Raises FileNotFoundError if missing."""
-    exercises = [_read(path.parent.name) for path in EXERCISES.glob("*/mistakes.py")]
+    folders = EXERCISES.iterdir() if kind_of(EXERCISES) else ()
+    exercises = [_read(folder.name) for folder in folders if kind_of(folder / "mistakes.py")]
     if not exercises:
         raise FileNotFoundError(f"there are no exercises in {EXERCISES}: install the package again")
     return sorted(exercises, key=lambda exercise: (exercise.lesson, exercise.about()[1], exercise.name))
@@ -28,7 +30,7 @@ def _read(name: str) -> Exercise:
 
 def find_exercise(name: str) -> Exercise:
     """The exercise whose folder is called `name`; ValueError if there is none."""
-    if (EXERCISES / name / "mistakes.py").is_file():
+    if kind_of(EXERCISES / name / "mistakes.py"):
         return _read(name)  # without reading all others
     (exercise,) = choose_exercises(name)
     return exercise

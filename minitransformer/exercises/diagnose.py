@@ -17,19 +17,24 @@ import numpy as np
 
 from minitransformer.exercises.calling import Called, StillOpenError, call
 from minitransformer.exercises.cases import TOLERANCE_32, Case, cases_of, make_problem
-from minitransformer.exercises.exercise import Exercise, Problem, Task, load
-from minitransformer.exercises.judging import Attempt, Diagnosis, Trial, judge, observe
+from minitransformer.exercises.exercise import Exercise, Problem, Task, load, run_source
+from minitransformer.exercises.judging import Attempt, Diagnosis, Trial, failed, judge, observe
 from minitransformer.gradcheck.clues import crash, wrong_entries
+from minitransformer.system.files import read_bytes
+from minitransformer.system.terminal import error_message
 
 
 def diagnose(exercise: Exercise, path: Path) -> list[Diagnosis]:
     """Check the file at `path`: one diagnosis for each function that the learner writes."""
     given = load(exercise.path, "given")
     try:
-        mine = load(path, "mine")
+        source = read_bytes(path)
+    except OSError as error:
+        return failed(exercise, error_message(error))
+    try:
+        mine = run_source(source, "mine", str(path))
     except (Exception, SystemExit) as error:  # a learner's file may raise anything
-        complaint = f"the file does not run: {crash(error, str(path).__eq__)}"
-        return [Diagnosis(task.function, "wrong", clues=(complaint,)) for task in exercise.tasks]
+        return failed(exercise, f"the file does not run: {crash(error, str(path).__eq__)}")
     return [diagnose_task(exercise, task, mine, given, path) for task in exercise.tasks]
 
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from minitransformer.course import EXERCISES
 from minitransformer.exercises.known import Listed
 from minitransformer.gradcheck.clues import Output
+from minitransformer.system.files import read_bytes
 
 HEADER = re.compile(
     r'^"""Exercise (?P<lesson>\d\d): (?P<title>.+)\.\n\n'
@@ -156,11 +157,11 @@ def _module(text: str) -> ModuleType:
 
 def load(path: Path | str, name: str = "exercise") -> ModuleType:
     """Run the file at `path` -> its module. Raises what the file raises."""
-    return run_source(Path(path).read_text("utf-8"), name, str(path))
+    return run_source(read_bytes(path), name, str(path))
 
 
-def run_source(source: str, name: str, file: str) -> ModuleType:
-    """Run a module's source text -> the module, which is not in sys.modules."""
+def run_source(source: str | bytes, name: str, file: str) -> ModuleType:
+    """Run a module's source -> the module, which is not in sys.modules. Bytes may declare their encoding."""
     module = ModuleType(name)
     module.__file__ = file
     module.__spec__ = importlib.util.spec_from_loader(name, loader=None)

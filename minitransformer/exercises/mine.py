@@ -20,6 +20,7 @@ from minitransformer.exercises.report import paint, print_indented
 from minitransformer.exercises.runner import check
 from minitransformer.exercises.workshop import Workshop
 from minitransformer.functional import cross_entropy, cross_entropy_backward
+from minitransformer.system.files import kind_of
 
 BATCH = 16  # sequences on which the gradients are compared
 
@@ -67,7 +68,7 @@ def collect_parts(workshop: Workshop) -> list[Part]:
         if not exercise.replaces:
             continue
         path = workshop.file(exercise)
-        diagnoses = {one.function: one for one in check(exercise, path)[0]} if path.exists() else {}
+        diagnoses = {one.function: one for one in check(exercise, path)[0]} if kind_of(path) else {}
         usable = {name for name, diagnosis in diagnoses.items() if can_be_used(diagnosis)}
         module = workshop.load(exercise) if usable else None
         for name, replacement in exercise.replaces.items():

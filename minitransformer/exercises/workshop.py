@@ -10,7 +10,7 @@ from typing import Any
 from minitransformer.course import workplace
 from minitransformer.exercises.exercise import Exercise, load
 from minitransformer.exercises.judging import Diagnosis
-from minitransformer.system.files import atomic_write, read_bytes
+from minitransformer.system.files import atomic_write, kind_of, read_bytes
 
 NOTED: dict[str, Any] = {"hints": int, "tries": int, "passed": bool, "gave_up": bool}
 
@@ -37,13 +37,13 @@ class Workshop:
         self.path = my_exercises() if path is None else Path(path)
         self.notes_path = self.path / "progress.json"
         self.notes: dict[str, dict[str, Any]] = {}
-        if self.notes_path.exists():
+        if kind_of(self.notes_path):
             try:
                 self.notes = json.loads(read_bytes(self.notes_path).decode("utf-8"))
                 check_notes(self.notes)
             except (ValueError, RecursionError) as error:
                 raise ValueError(f"{self.notes_path} cannot be read ({error}): move it away to start again") from None
-        elif self.path.exists() and not self.path.is_dir():
+        elif kind_of(self.path) and not self.path.is_dir():
             raise NotADirectoryError(f"{self.path} is a file, not a folder for your exercises")
 
     def file(self, exercise: Exercise) -> Path:
@@ -53,7 +53,7 @@ class Workshop:
     def start(self, exercise: Exercise) -> tuple[Path, bool]:
         """Copy the exercise as it is handed out, unless there is a copy -> (path, whether it is new)."""
         path = self.file(exercise)
-        if path.exists():
+        if kind_of(path):
             return path, False
         with atomic_write(path) as partial:
             shutil.copyfile(exercise.path, partial)
@@ -75,7 +75,7 @@ class Workshop:
             return "passed"
         if self.noted(exercise, "gave_up"):
             return "gave up"
-        return "started" if self.file(exercise).exists() else "not started"
+        return "started" if kind_of(self.file(exercise)) else "not started"
 
     def next_open(self, exercises: Sequence[Exercise]) -> Exercise | None:
         """The first of `exercises` that is started and neither passed nor given up, or else not started; or None."""

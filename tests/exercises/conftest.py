@@ -14,13 +14,15 @@ def some(values, every):
     ]
 
 
-@pytest.fixture
+MADE = {}  # problems, by their tasks and cases
+
+
+@pytest.fixture(autouse=True)
 def problems_made_once(monkeypatch):
-    """For speed, the checker makes each problem once in a test, and not again for each answer that is tried on it."""
-    made = {}
+    """For speed, the checker makes each problem once, and not again for each answer that is tried on it."""
 
     def make_once(task, given, case):
         key = id(task), str(case), case.seed
-        return made.get(key) or made.setdefault(key, make_problem(task, given, case))
+        return MADE.get(key) or MADE.setdefault(key, make_problem(task, given, case))
 
     monkeypatch.setitem(diagnose_task.__globals__, "make_problem", make_once)

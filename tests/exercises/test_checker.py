@@ -33,7 +33,6 @@ every_task = pytest.mark.parametrize(
     ("exercise", "task"), TASKS, ids=[f"{exercise.name}-{task.function}" for exercise, task in TASKS]
 )
 ignore_warnings = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # a wrong answer may divide by 0
-make_problems_once = pytest.mark.usefixtures("problems_made_once")
 FEW = range(5)  # seeds of problems
 MORE = range(5, 20)
 
@@ -75,7 +74,6 @@ def test_right_answer_passes_in_another_style(answer, tmp_path):
 
 @pytest.mark.parametrize("exercise", some(EXERCISES, 3), ids=lambda exercise: exercise.name)
 @ignore_warnings
-@make_problems_once
 def test_every_known_mistake_is_named_and_no_line_of_the_solution_is_ever_shown(exercise, capsys):
     given, handed_out = load(exercise.path), exercise.path.read_text("utf-8")
     shown = list(exercise.hints)
@@ -96,7 +94,6 @@ def test_every_known_mistake_is_named_and_no_line_of_the_solution_is_ever_shown(
 @every_task
 @pytest.mark.parametrize("seeds", [FEW, pytest.param(MORE, marks=pytest.mark.weekly)], ids=["few", "more"])
 @ignore_warnings
-@make_problems_once
 def test_no_known_mistake_is_taken_for_another_on_any_problem(exercise, task, seeds):
     given = load(exercise.path)
     for seed in seeds:
@@ -163,7 +160,6 @@ def some_pairs(mistakes, share):
 @pytest.mark.parametrize("share", [0, pytest.param(1 / 3, marks=pytest.mark.weekly)], ids=["one", "a third"])
 @pytest.mark.parametrize(("exercise", "task"), some(TASKS, 6))
 @ignore_warnings
-@make_problems_once
 def test_two_known_mistakes_in_one_answer_are_named(exercise, task, share):
     given = load(exercise.path)
     problems = [make_problem(task, given, case) for case in cases_of(task)[: task.rich]]
@@ -264,7 +260,6 @@ def outputs_of(exercise, path, seed=3):
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("number", [50, pytest.param(200, marks=pytest.mark.weekly)])
 @ignore_warnings
-@make_problems_once
 def test_unknown_mistakes_are_flagged_and_none_passes(number, tmp_path):
     flagged = 0
     for exercise, what, text in all_mutants():
