@@ -31,24 +31,3 @@ def layer_norm_backward(dy, cache):
     g = gamma * dy
     dx = gamma * (g - g.mean(-1, keepdims=True) - x_hat * (g * x_hat).mean(-1, keepdims=True)) / sigma
     return dx, (dy * x_hat).sum(axis=(0, 1)), dy.sum(axis=(0, 1))
-
-
-# --- wrong: mean_of_rows
-# masked_loss: each sequence counts the same, however long it is
-def masked_loss(logits, targets):
-    z = logits - logits.max(axis=-1, keepdims=True)
-    log_p = z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
-    losses = -np.take_along_axis(log_p, targets[..., None], axis=-1)[..., 0]
-    real = targets != PAD
-    return ((losses * real).sum(axis=1) / real.sum(axis=1)).mean()
-
-
-# --- wrong: talks_on
-# greedy: rows go on after their eos
-def greedy(model, B, max_len):
-    ids, done = np.full((B, 1), BOS), np.zeros(B, dtype=bool)
-    while ids.shape[1] <= max_len and not done.all():
-        token = model(ids)[:, -1].argmax(axis=-1)
-        done |= token == EOS
-        ids = np.concatenate([ids, token[:, None]], axis=1)
-    return ids[:, 1:]
