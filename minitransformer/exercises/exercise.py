@@ -80,9 +80,8 @@ class Task:
 class Replacement:
     """A learner's function that replaces one of the library's, for training with one's own layers."""
 
-    original: Any  # the library's function, as other modules import it; for a method, the function in its class
+    original: Any  # the library's function or method
     adapt: Callable[..., Any]  # adapt(the learner's function) -> a function that is called like the original
-    owner: Any = None  # for a method, its class
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ wrong ones do to the gradient.
 """
 
 import contextlib
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ from minitransformer.backend import to_device, to_host
 from minitransformer.exercises.collection import find_exercises
 from minitransformer.exercises.exercise import Exercise, Replacement
 from minitransformer.exercises.judging import Diagnosis
+from minitransformer.exercises.planting import replaced
 from minitransformer.exercises.report import paint, print_indented
 from minitransformer.exercises.runner import check
 from minitransformer.exercises.workshop import Workshop
@@ -85,42 +85,11 @@ def can_be_used(diagnosis: Diagnosis) -> bool:
 @contextlib.contextmanager
 def installed(parts: Sequence[Part]) -> Iterator[None]:
     """Inside a `with` block the library calls the learner's functions."""
-    undo: list[tuple] = []
-    try:
+    with contextlib.ExitStack() as stack:
         for part in parts:
-            if part.mine is None:
-                continue
-            replacement = part.replacement
-            mine = replacement.adapt(part.mine)
-            if replacement.owner is not None:
-                undo.append((setattr, replacement.owner, replacement.original.__name__, replacement.original))
-                setattr(replacement.owner, replacement.original.__name__, mine)
-            else:
-                undo += replace_everywhere(replacement.original, mine)
+            if part.mine is not None:
+                stack.enter_context(replaced(part.replacement.original, part.replacement.adapt(part.mine)))
         yield
-    finally:
-        for put, place, key, value in reversed(undo):
-            put(place, key, value)
-
-
-def replace_everywhere(original: Any, mine: Any) -> list[tuple]:
-    """Replace `original` by `mine` in every module of the library that has imported it -> how to undo it.
-
-    Also in tables of functions, which are dictionaries of tuples.
-    """
-    undo: list[tuple] = []
-    modules = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] == "minitransformer"]
-    for module in modules:
-        for name, value in list(vars(module).items()):
-            if value is original:
-                undo.append((setattr, module, name, value))
-                setattr(module, name, mine)
-            elif isinstance(value, dict) and not name.startswith("__"):
-                for key, row in list(value.items()):
-                    if isinstance(row, tuple) and any(item is original for item in row):
-                        undo.append((dict.__setitem__, value, key, row))
-                        value[key] = tuple(mine if item is original else item for item in row)
-    return undo
 
 
 def gradient_of(model: Any, batch: Any, label_smoothing: float = 0.1) -> np.ndarray:

@@ -42,8 +42,11 @@ def planted(function: Callable[..., Any], old: str, new: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def replaced(function: Callable[..., Any], wrong: Callable[..., Any]) -> Iterator[None]:
-    """Inside a `with` block, calling `function` (also a method) calls `wrong` with the same arguments."""
-    plain = _plain(function)
+    """Inside a `with` block, calling `function` (also a method) calls `wrong` with the same arguments.
+
+    A decorator is replaced with what it decorates, so that no kernel takes the place of `wrong` on a GPU.
+    """
+    plain: Any = inspect.unwrap(getattr(function, "__func__", function), stop=lambda f: isinstance(f, FunctionType))
     name = f"_instead_of_{plain.__name__}"
     returns = "yield from" if inspect.isgeneratorfunction(plain) else "return"  # Python wants code of the same kind
     call: Any = ast.parse(f"def {plain.__name__}(*args, **options): {returns} {name}(*args, **options)").body[0]

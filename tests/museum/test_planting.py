@@ -9,6 +9,7 @@ from minitransformer.exercises.planting import PARTS, Exhibit, planted, replaced
 from minitransformer.functional import relu as other_name
 from minitransformer.functional import relu_backward, softmax
 from minitransformer.functional.softmax import _softmax
+from minitransformer.kernels import dispatch
 from minitransformer.layers import Linear, SelfAttention
 from minitransformer.system.progress import tqdm
 from minitransformer.training import Adam
@@ -116,6 +117,17 @@ def test_a_function_takes_the_place_of_another_with_all_its_names():
     exhibit = Exhibit("a name", "a lesson", {"layers:Linear.forward": lambda layer, x: (7, None)})
     with exhibit.planted():
         assert Linear(2, 3)(X) == 7
+
+
+def test_a_function_takes_the_place_of_a_kernel_too(monkeypatch):
+    @dispatch.fused(lambda x: "the kernel")
+    def formula(x):
+        return "the formula"
+
+    monkeypatch.setattr(dispatch, "backend_name", lambda: "cupy")
+    with replaced(formula, lambda x: "wrong"):
+        assert formula(X) == "wrong"
+    assert formula(X) == "the kernel"
 
 
 def test_an_exhibit_with_one_impossible_change_plants_none_and_is_named():

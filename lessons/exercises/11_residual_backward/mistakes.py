@@ -127,5 +127,5 @@ EXERCISE = Exercise(
             mistakes=PRE_NORM_MISTAKES,
         ),
     ),
-    replaces={"post_norm_backward": Replacement(Residual.backward, adapt_post_norm, owner=Residual)},
+    replaces={"post_norm_backward": Replacement(Residual.backward, adapt_post_norm)},
 )

@@ -122,5 +122,5 @@ EXERCISE = Exercise(
             mistakes=DECODER_MISTAKES,
         ),
     ),
-    replaces={"decoder_backward": Replacement(Decoder.backward, adapt_decoder, owner=Decoder)},
+    replaces={"decoder_backward": Replacement(Decoder.backward, adapt_decoder)},
 )
