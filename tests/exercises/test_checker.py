@@ -1,6 +1,6 @@
 """The checker's own proof: every known mistake is named, none is taken for another, no wrong answer passes.
 
-By default a share of the exercises is tried. `--exhaustive` tries all of them, and adds five problems for each mistake
+By default a share of the exercises is tried. `--exhaustive` tries all of them, and adds four problems for each mistake
 and fifty mistakes that nobody has written down; `--weekly` adds a third of all pairs of mistakes.
 """
 
@@ -33,8 +33,7 @@ every_task = pytest.mark.parametrize(
     ("exercise", "task"), TASKS, ids=[f"{exercise.name}-{task.function}" for exercise, task in TASKS]
 )
 ignore_warnings = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # a wrong answer may divide by 0
-FEW = range(5)  # seeds of problems
-MORE = range(5, 20)
+SEEDS = range(1, 5)  # of further problems; learners' answers are tried on those of seed 0
 
 
 def diagnose_mistake(exercise, task, mistake, given, seed=0):
@@ -92,11 +91,10 @@ def test_every_known_mistake_is_named_and_no_line_of_the_solution_is_ever_shown(
 
 @pytest.mark.exhaustive
 @every_task
-@pytest.mark.parametrize("seeds", [FEW, pytest.param(MORE, marks=pytest.mark.weekly)], ids=["few", "more"])
 @ignore_warnings
-def test_no_known_mistake_is_taken_for_another_on_any_problem(exercise, task, seeds):
+def test_no_known_mistake_is_taken_for_another_on_other_problems(exercise, task):
     given = load(exercise.path)
-    for seed in seeds:
+    for seed in SEEDS:
         for mistake in task.mistakes:
             diagnosis = diagnose_mistake(exercise, task, mistake, given, seed)
             names = [name for name, _ in diagnosis.mistakes]
@@ -192,6 +190,7 @@ RELU = find_exercise("02_relu_backward")
         ("0.0 3.0 5.0", 0.0, "0.0"),
         ("1e-200 1e-201 5.0", 0.0, ""),
         ("2.0 3.0 5.0", 7.0, ""),
+        ("2.0 3.0 5.0", 5.00001, ""),
     ],
 )
 def test_pair_is_named_if_no_other_gives_the_same_numbers_or_all_share_a_mistake(known, made, named, monkeypatch):

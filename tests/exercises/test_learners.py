@@ -62,7 +62,7 @@ def test_right_answer_passes_however_it_is_returned(body, tmp_path):
         ("return right(do, cache[::-1])", "ValueError: "),
         ("x = 1 / 0\nreturn right(do, cache)", "ZeroDivisionError: division by zero in line"),
         ("raise KeyError", "KeyError in line"),
-        ("dq, dk, dv = right(do, cache)\nreturn dq * np.nan, dk, dv", "dq has 30 entries that are infinite or NaN"),
+        ("y = do @ cache[0]\nreturn right(do, cache)", ":  y = do @ cache[0]"),
         ("dq, dk, dv = right(do, cache)\nreturn dq.swapaxes(1, 2), dk, dv", "it is transposed"),
         (
             "dq, dk, dv = right(do, cache)\nreturn dq[None] * np.ones((3, 1, 1, 1)), dk, dv",
@@ -179,11 +179,6 @@ def test_numbers_that_are_not_finite_are_not_called_nonlinear(tmp_path):
     diagnosis = found("dq, dk, dv = right(do, cache)\nreturn dq * np.nan, dk, dv", tmp_path)
     assert any("dq has 30 entries that are infinite or NaN" in clue for clue in diagnosis.clues)
     assert not any("when do" in clue for clue in diagnosis.clues)
-
-
-def test_crash_is_shown_with_the_learners_own_line(tmp_path):
-    (clue,) = found("y = do @ cache[0]\nreturn right(do, cache)", tmp_path).clues
-    assert clue.endswith("y = do @ cache[0]")
 
 
 def test_mistake_in_one_output_is_named_for_that_output(tmp_path):
