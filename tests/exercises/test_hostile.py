@@ -34,7 +34,6 @@ if os.getpid() != me:
 subprocess.Popen(['sleep', '600'])
 """
 HARMLESS = f"""
-os.fork()  # both go on
 for _ in range(50): threading.Thread(target=lambda: {SLEEP}).start()
 print("much " * 1_000_000)
 os.write(1, b"past sys.stdout" * 10**5)
@@ -46,6 +45,7 @@ atexit.register(lambda: {SLEEP})
 open("file", "w").write("text")
 for _ in range(300): os.mkdir("d"), os.chdir("d")
 shutil.rmtree(os.getcwd())
+os.fork()  # both go on
 """
 WRITE = "with open({}, 'wb') as file:\n    for _ in range(300): file.write(bytes(10**6))"
 DEAF = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True:\n    try: {}\n    except BaseException: pass"
