@@ -269,8 +269,9 @@ def test_file_that_cannot_be_read_is_not_called_missing(tmp_path, monkeypatch):
         (f"{special} is not a regular file",),
         f"cannot read {path}: Permission denied",
     ]
+    workshop = Workshop(tmp_path)
     monkeypatch.setattr(Path, "stat", refuse)
     monkeypatch.setattr(os.path, "exists", lambda path: False)  # as Path.exists says from Python 3.14 on
     with pytest.raises(PermissionError, match="Permission denied"):
-        Workshop(tmp_path).start(EXERCISE)
+        workshop.start(EXERCISE)
     assert run_command(["check", EXERCISE.name, "--folder", str(tmp_path)]) == 2
