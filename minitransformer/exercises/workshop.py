@@ -43,7 +43,7 @@ class Workshop:
                 check_notes(self.notes)
             except (ValueError, RecursionError) as error:
                 raise ValueError(f"{self.notes_path} cannot be read ({error}): move it away to start again") from None
-        elif kind_of(self.path) and not self.path.is_dir():
+        elif kind_of(self.path) not in ("", "folder"):
             raise NotADirectoryError(f"{self.path} is a file, not a folder for your exercises")
 
     def file(self, exercise: Exercise) -> Path:
