@@ -107,10 +107,9 @@ def _inverse(name: str) -> str:
 
 def precision_clue(errors: dict[str, float]) -> str:
     """A sentence about outputs {name: relative error} that have only lost digits."""
-    digits = int(-math.log10(max(errors.values())))
     return (
-        f"{', '.join(errors)}: only the first {digits} of about 15 digits are right. Is there a float32 on the way (it "
-        "has 7 digits), a step that is too large, or a small number that was added?"
+        f"{', '.join(errors)}: off by {max(errors.values()):.0e} of the largest entry, where float64 alone is off by "
+        "about 1e-16. Is there a float32 on the way (1e-7), a step that is too large, or a small number that was added?"
     )
 
 
@@ -172,6 +171,8 @@ def linearity_clue(
     """
     if np.array_equal(once, twice) and once.any():
         return f"{output} does not depend on {upstream}, the incoming gradient"
+    if not np.isfinite(zero).all():
+        return f"{output} is not finite when {upstream} is 0: what is it divided by?"
     if zero.any():
         return f"{output} is not 0 when {upstream} is 0: something is added that does not come from {upstream}"
     if once.shape == twice.shape and wrong_entries(twice, 2.0 * once, 1e-9).any():
@@ -179,6 +180,34 @@ def linearity_clue(
     if once.shape == minus.shape and wrong_entries(minus, -once, 1e-9).any():
         return f"{output} does not change its sign when {upstream} does: which step looks at signs?"
     return None
+
+
+def path_clue(name: str, got: np.ndarray, expected: np.ndarray, dy: Any, y: Any = None) -> str | None:
+    """A sentence about a path from an input to the output y that its gradient forgets, if one can be named."""
+    missing, dy = expected - got, np.asarray(dy)
+    if not got.any() or not missing.any():
+        return None
+    if dy.shape == got.shape and not wrong_entries(missing, dy, PRECISE).any():
+        return f"one path is missing: {name} also reaches the output directly (a residual), which adds dy"
+    if dy.shape == got.shape and not wrong_entries(got, dy, PRECISE).any():
+        return f"the gradient of {name} is dy: all paths except the direct one are missing"
+    if common_ratio(got, expected) is not None or not got.ndim or got.shape[-1] == 1:
+        return None
+    rows = missing.reshape(-1, got.shape[-1])
+    if np.ptp(rows, axis=-1).max() <= PRECISE * np.abs(missing).max():
+        return f"one path is missing: what {name} lacks is the same in each row, as the gradient of a sum or a mean is"
+    if np.shape(y) == got.shape and _proportional(rows, np.reshape(y, rows.shape)):
+        return (
+            f"one path is missing: what {name} lacks is a multiple of the output in each row, as the gradient of a "
+            "norm, a variance or a softmax's sum is"
+        )
+    return None
+
+
+def _proportional(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether each row of `a` is a multiple of that of `b`."""
+    lengths = np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1)
+    return bool((np.abs(np.abs((a * b).sum(axis=-1)) - lengths) <= PRECISE * lengths).all() and lengths.all())
 
 
 def places_of_ids(ids: np.ndarray, V: int, name: str) -> dict[str, dict[str, np.ndarray]]:

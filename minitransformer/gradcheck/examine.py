@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from minitransformer.gradcheck.loss import size_of
+from minitransformer.gradcheck.loss import Loss, size_of
 from minitransformer.gradcheck.probes import (
     FIRST_STEP,
     Direction,
@@ -46,7 +46,7 @@ FLOOR = 1e-3  # a tensor's scale is at least this part of the largest scale,
 QUIET = 1e-5  # and this part of the gradient that moves L by as much as its own terms,
 TINY = 1e-20  # and this part of dy
 ROUNDING = 4 * np.finfo(np.float64).eps  # of L, relative to its terms, and of dy
-FACTORS = (3.0, 5.0, -7.0)  # of dy: what a backward pass does differently, other than linear, is rounding ...
+FACTORS = (3.0, 5.0, -7.0, 2.0**-40, 2.0**20)  # of dy: what backward does differently is rounding ...
 MAX_NOISE = 1e-9  # ... up to this part of the largest gradient
 
 ANALYTIC = "the forward is analytic"
@@ -54,6 +54,18 @@ NOT_ANALYTIC = "the forward is not analytic: the complex step and differences di
 DROPS = "the forward drops the imaginary part"
 REFUSES = "the forward does not take complex numbers"
 UNKNOWN = "differences do not converge, so they cannot confirm the complex step"
+
+
+def scaled_gradients(loss: Loss, backward: Callable[..., Any], factor: float) -> dict[str, np.ndarray]:
+    """The gradients for `factor` times dy, divided by `factor`: those for dy, as backward is linear in it."""
+    gradients = loss.gradients(backward, factor * loss.dy)
+    return {key: gradient / factor for key, gradient in gradients.items()}
+
+
+def summed_gradients(loss: Loss, backward: Callable[..., Any], parts: list[Any]) -> dict[str, np.ndarray]:
+    """The sum of the gradients for two parts of dy: again those for dy."""
+    first, second = (loss.gradients(backward, part) for part in parts)
+    return {key: first[key] + second[key] for key in first}
 
 
 class Examiner:
@@ -171,7 +183,8 @@ class Examiner:
     def _measure_rounding(self, tensors: list[Tensor]) -> None:
         """Set what rounding can do to the gradients. L is known to `ROUNDING`; the backward pass is measured."""
         loss, (gradients,) = self.here
-        others = [loss.gradients(self.backward, factor) for factor in FACTORS]
+        others = [scaled_gradients(loss, self.backward, factor) for factor in FACTORS]
+        others += [summed_gradients(loss, self.backward, parts) for _, parts in loss.parts_of_dy()]
         self.here = Point(loss, (gradients, *others))
         most = MAX_NOISE * max(float(np.abs(gradient).max(initial=0.0)) for gradient in gradients.values())
         for tensor in tensors:

@@ -5,8 +5,8 @@ it stays 2 for a batch of 1.
 """
 
 import warnings
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from minitransformer.gradcheck.clues import (
     error_of,
     linearity_clue,
     names_of_ratio,
+    path_clue,
     place_clue,
     places_of_ids,
     precision_clue,
@@ -25,12 +26,13 @@ from minitransformer.gradcheck.clues import (
     transpose_clue,
     wrong_entries,
 )
+from minitransformer.gradcheck.examine import FACTORS, scaled_gradients, summed_gradients
 from minitransformer.gradcheck.loss import Loss
 from minitransformer.gradcheck.probes import Direction, Point, by_differences, entries_by_complex_step
 from minitransformer.gradcheck.report import COMPLEX_STEP, TensorCheck
 from minitransformer.gradcheck.use import Use
 
-MOST = 400  # entries of a tensor that is looked at closely
+MOST = 1100  # entries of a tensor that is looked at closely
 SURE = 1e-9  # relative errors above this are mistakes, not rounding
 
 
@@ -44,20 +46,24 @@ class Compared(NamedTuple):
 def explain(uses: Sequence[Use], backward: str, failures: Sequence[TensorCheck], seed: int) -> list[str]:
     """What the wrong gradients of the first use look like -> [sentence]. The other uses help to name a factor."""
     clues: list[str | None] = []
-    loss = uses[0].loss(seed)
-    once, *others = (_gradients(uses[0], loss, backward, factor) for factor in (1.0, 0.0, 2.0, -1.0))
+    loss, run = uses[0].loss(seed), getattr(uses[0], backward)
+    once, *others = (loss.gradients(run, factor * loss.dy) for factor in (1.0, 0.0, 2.0, -1.0))
     for check in failures:
         key = check.name
         if key not in once or once[key].size > MOST or not np.isfinite(once[key]).all():
             continue
         found = compare(uses[0], loss, backward, check)
         output = Output(key, _axes(uses[0], key, found.got))
-        tail = _tail_clue(uses[0], key, wrong_entries(*found, SURE))
-        if tail or error_of(*found) < PRECISE:
-            clues.append(tail or precision_clue({key: max(error_of(*found), 1e-16)}))
-            continue
-        clues += [*_facts(uses, backward, check, found, output, seed), *_paths(loss, found, key)]
-        clues.append(linearity_clue(key, "dy", once[key], *(other[key] for other in others)))
+        wrong = wrong_entries(*found, SURE)
+        of_dy = linearity_clue(key, "dy", once[key], *(other[key] for other in others))
+        tail = _tail_clue(uses[0], key, wrong)
+        if not wrong.any():  # it is right up to rounding, or wrong for another dy
+            clues.append(of_dy or _other_dy_clue(loss, run, key, once) or precision_clue({key: check.error}))
+        elif tail or error_of(*found) < PRECISE:
+            clues.append(tail or precision_clue({key: error_of(*found)}))
+        else:
+            clues += _facts(uses, backward, check, found, output, seed)
+            clues += [path_clue(key, *found, to_host(loss.dy), loss.first), of_dy]
     return list(dict.fromkeys(clue for clue in clues if clue))
 
 
@@ -78,9 +84,15 @@ def compare(use: Use, loss: Loss, backward: str, check: TensorCheck) -> Compared
     return Compared(np.array([p.got for p in probes]).reshape(shape), np.array(right).reshape(shape))
 
 
-def _gradients(use: Use, loss: Loss, backward: str, factor: float) -> dict[str, np.ndarray]:
-    """The gradients for `factor` dy."""
-    return loss.gradients(lambda dy, cache: getattr(use, backward)(factor * dy, cache))
+def _other_dy_clue(loss: Loss, backward: Callable[..., Any], key: str, once: Mapping[str, np.ndarray]) -> str | None:
+    """A sentence about the kind of dy for which a gradient is wrong, as every backward is linear in dy."""
+    for what, parts in loss.parts_of_dy():
+        if wrong_entries(summed_gradients(loss, backward, parts)[key], once[key], SURE).any():
+            return f"the gradient of {key} is wrong where {what}: backward must be linear in dy"
+    for factor in FACTORS:
+        if wrong_entries(scaled_gradients(loss, backward, factor)[key], once[key], SURE).any():
+            return f"the gradient of {key} is wrong if dy is {factor:.2g} times as large: backward must be linear in dy"
+    return None
 
 
 def _axes(use: Use, key: str, array: np.ndarray) -> tuple[str, ...]:
@@ -170,34 +182,3 @@ def _tail_clue(use: Use, key: str, wrong: np.ndarray) -> str | None:
         if size[wrong].min() > size[~wrong].max():
             return f"the gradient of {key} is wrong only where {name} is at least {size[wrong].min():.3g}"
     return None
-
-
-def _paths(loss: Loss, found: Compared, key: str) -> list[str]:
-    """Clues about a path from the tensor to the output that backward forgets."""
-    got, expected = found
-    dy = np.asarray(to_host(loss.dy))
-    missing, clues = expected - got, []
-    if not got.any():
-        return []
-    if dy.shape == got.shape and not wrong_entries(missing, dy, PRECISE).any():
-        clues.append(f"one path is missing: {key} also reaches the output directly (a residual), which adds dy")
-    elif dy.shape == got.shape and not wrong_entries(got, dy, PRECISE).any():
-        clues.append(f"the gradient of {key} is dy: all paths except the direct one are missing")
-    elif common_ratio(got, expected) is None and got.ndim and got.shape[-1] > 1:
-        rows, level = missing.reshape(-1, got.shape[-1]), np.abs(missing).max()
-        if np.ptp(rows, axis=-1).max() <= PRECISE * level:
-            clues.append(
-                f"one path is missing: what {key} lacks is the same in each row, as the gradient of a sum or a mean is"
-            )
-        elif loss.first.shape == got.shape and _proportional(rows, loss.first.reshape(rows.shape)):
-            clues.append(
-                f"one path is missing: what {key} lacks is a multiple of the output in each row, as the gradient of a "
-                "norm, a variance or a softmax's sum is"
-            )
-    return clues
-
-
-def _proportional(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether each row of `a` is a multiple of that of `b`."""
-    lengths = np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1)
-    return bool((np.abs(np.abs((a * b).sum(axis=-1)) - lengths) <= PRECISE * lengths).all() and lengths.all())

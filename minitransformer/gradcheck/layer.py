@@ -10,7 +10,7 @@ from minitransformer.core import Layer
 from minitransformer.gradcheck.check import check_gradients, float64_values, randomize_parameters
 from minitransformer.gradcheck.explain import explain
 from minitransformer.gradcheck.promises import examine_promises, restored
-from minitransformer.gradcheck.report import CANNOT_TELL, WRONG, Report
+from minitransformer.gradcheck.report import CANNOT_TELL, COMPLEX_STEP, RICHARDSON, WRONG, Report
 from minitransformer.gradcheck.use import LayerError, Use, named, placed_errors
 
 
@@ -29,9 +29,10 @@ def check_layer(
     `inputs` are the float64 arrays that backward returns gradients for, `context` are forward's other
     arguments (masks, ids). The layer must be float64. With `dropout_seed` each forward draws from a fresh generator
     with that seed, so all draw the same dropout. `randomize` first fills the parameters with order-one random numbers,
-    because initial weights (gamma = 1, b = 0) hide mistakes. With `vary` the gradients are also checked for one
-    sequence, one token, a long sequence and inputs five times as large, as far as the layer takes them. `options` go to
-    `check_gradients`. Afterwards weights and gradients are what they were.
+    because initial weights (gamma = 1, b = 0) hide mistakes. With `vary` the gradients are also checked with other
+    numbers of sequences and tokens, with axes of one length, and with inputs five times as large. The report names
+    what was left out, because the layer does not take it. `options` go to `check_gradients`. Afterwards weights and
+    gradients are what they were.
 
     Raises LayerError, which has the file and the line, if the layer's own code fails, and what `check_gradients` does.
     """
@@ -50,13 +51,15 @@ def check_layer(
         report = _check(given, getattr(given, backward), name, **options)
         uses = [given]
         if vary and report.verdict != CANNOT_TELL:
-            fitting = [use for use in given.variations() if use.fits(given)]
+            tried = [(use, use.fits(given)) for use in given.variations()]
+            fitting, left_out = ([use for use, fits in tried if fits is taken] for taken in (True, False))
             uses += fitting
             if report.passed:
                 report, uses = _first_wrong(report, fitting, backward, options, doubts) or (report, uses)
-            if fitting:
-                notes.append(f"also with {', '.join(use.label for use in fitting)}")
-        clues = explain(uses, backward, report.failures, seed) if report.failures else []
+            for text, some in (("also with {}", fitting), ("not with {}: the layer does not take that", left_out)):
+                notes += [text.format(", ".join(use.label for use in some))] if some else []
+        with np.errstate(all="ignore"):
+            clues = explain(uses, backward, report.failures, seed) if report.failures else []
     labelled = [f"right with the inputs as given, but not with {uses[0].label}"] if uses[0].label else []
     return dataclasses.replace(
         report,
@@ -74,8 +77,10 @@ def _first_wrong(
 
     A use whose forward works and whose backward fails becomes one of the `doubts`: the layer may not be meant for it.
     """
+    exact = all(check.method == COMPLEX_STEP for check in report.checks)
+    quick = {"method": COMPLEX_STEP} if exact else {"method": RICHARDSON, "directions": 1}
+    quick |= {**options, "max_entries": 0, "together": True}
     for use in uses:
-        quick = {**options, "max_entries": 0, "together": True}
         try:
             with placed_errors(label=use.label), np.errstate(all="ignore"):
                 verdict = _check(use, getattr(use, backward), report.name, **quick).verdict

@@ -105,18 +105,19 @@ class Loss:
         """The tensors of v {name: array} at values + t v."""
         return {key: self.values[key] + t * step for key, step in v.items()}
 
-    def gradients(self, backward: Callable[..., Any], factor: float = 1.0) -> dict[str, np.ndarray]:
-        """{name: gradient} by the backward pass under test, done twice, for `factor` times dy, divided by `factor`.
+    def gradients(self, backward: Callable[..., Any], dy: Any = None) -> dict[str, np.ndarray]:
+        """{name: gradient} by the backward pass under test, done twice, for another dy if one is given.
 
         The gradient of a parameter is what the second pass adds to `Parameter.grad`. This also finds a backward pass
         that assigns instead of adding, and so forgets all uses of a layer except the last.
         """
         for parameter in self.parameters.values():
             parameter.zero_grad()
+        dy = self.dy if dy is None else dy
         values = {key: to_device(value) for key, value in self.values.items()}
         for _ in range(2):
             before = {key: np.array(to_host(parameter.grad)) for key, parameter in self.parameters.items()}
-            returned = as_tuple(self._at(values, lambda: backward(factor * self.dy, self._run(values)[1])))
+            returned = as_tuple(self._at(values, lambda: backward(dy.copy(), self._run(values)[1])))
         if len(returned) != len(self.inputs):
             raise ValueError(f"backward returned {len(returned)} gradients for {len(self.inputs)} inputs")
         gradients = {key: np.array(to_host(gradient)) for key, gradient in zip(self.inputs, returned, strict=True)}
@@ -126,7 +127,18 @@ class Loss:
                 raise ValueError(f"the gradient of {key} has shape {np.shape(gradient)}, not {self.values[key].shape}")
         for key in before:
             gradients[key] = gradients[key] - before[key]
-        return gradients if factor == 1.0 else {key: gradient / factor for key, gradient in gradients.items()}
+        return gradients
+
+    def parts_of_dy(self) -> list[tuple[str, list[Any]]]:
+        """[(what is 0 in each part, two arrays that add up to dy)], as padding and unused outputs have it."""
+        shape, numbers = self.dy.shape, np.arange(self.dy.size)
+        width = shape[-1] if len(shape) > 1 else 1
+        half = self.dy[: shape[0] // 2].size if shape else 0
+        even, first = (to_device(part.reshape(shape)) for part in (numbers // width % 2 == 0, numbers < half))
+        return [
+            ("rows of dy are 0, as padding gives", [self.dy * even, self.dy * ~even]),
+            ("dy is 0 for a part of the batch", [self.dy * first, self.dy * ~first]),
+        ]
 
     def nearby(self, number: int) -> "Loss":
         """The same function at another point, where every tensor is moved by about a hundredth of its spread."""

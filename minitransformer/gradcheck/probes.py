@@ -47,9 +47,10 @@ class Probe(NamedTuple):
     """A derivative by the backward pass and by a method that knows only the forward."""
 
     direction: Direction
-    got: float
+    got: float  # for the upstream gradient for which it is furthest off
     expected: float
     error: float  # how far `expected` may be from the derivative; 0 for the complex step
+    plain: float = math.nan  # by the backward pass for dy itself
 
 
 class Point(NamedTuple):
@@ -63,9 +64,8 @@ class Point(NamedTuple):
 
     def probe(self, direction: Direction, v: Mapping[str, np.ndarray], expected: float, error: float) -> "Probe":
         """The derivative along v against the slope of the gradient that is furthest from it."""
-        return Probe(
-            direction, _furthest([_slope(gradients, v) for gradients in self.gradients], expected), expected, error
-        )
+        slopes = [_slope(gradients, v) for gradients in self.gradients]
+        return Probe(direction, _furthest(slopes, expected), expected, error, slopes[0])
 
     def nearby(self, backward: Callable[..., Any], number: int) -> "Point | None":
         """Another point, or None if the forward or the backward is not defined there."""
@@ -93,7 +93,7 @@ def entries_by_complex_step(point: Point, key: str) -> list[Probe]:
     expected = derivatives.complex_step(lambda x: point.loss({key: x}), point.loss.values[key]).ravel().tolist()
     slopes = zip(*(gradients[key].ravel().tolist() for gradients in point.gradients), strict=True)
     return [
-        Probe(Direction((key,), 0, np.array([i])), _furthest(found, e), e, 0.0)
+        Probe(Direction((key,), 0, np.array([i])), _furthest(found, e), e, 0.0, found[0])
         for i, (found, e) in enumerate(zip(slopes, expected, strict=True))
     ]
 

@@ -1,12 +1,13 @@
 """The promises of the layer protocol that the numbers of one gradient do not show.
 
-forward and backward change neither their arguments nor the parameters; two caches can live at one time; a cache serves
-two backward passes; gradients are added; and every learnt array is a Parameter that `parameters()` finds. A layer that
-breaks one of them can have right gradients when it is tried alone, and wrong ones in a model that uses it twice.
+forward and backward change neither their arguments nor the parameters, nor what was given or returned before; two
+caches can live at one time; a cache serves two backward passes; gradients are added; how an array lies in memory does
+not matter; and every learnt array is a Parameter that `parameters()` finds. A layer that breaks one of them can have
+right gradients when it is tried alone, and wrong ones in a model.
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +16,11 @@ from minitransformer.backend import to_device, to_host
 from minitransformer.core import Layer, Parameter
 from minitransformer.gradcheck.clues import message_of
 from minitransformer.gradcheck.comparison import relative_error
+from minitransformer.gradcheck.loss import size_of
 from minitransformer.gradcheck.use import Use, fresh
 
 SAME = 1e-9  # two results of the same computation may differ by this
+QUIET = 1e-5  # a gradient is compared with at least this part of the one that moves L by as much as its own terms
 NUDGE = 1e-3  # how far a plain array is moved, relative to its size
 STREAM = 106  # of random numbers
 HIDDEN = (
@@ -28,6 +31,12 @@ PLAIN = (
     "the output depends on {}, a plain array that parameters() does not find: if it is learnt, make it a Parameter; if "
     "it is a constant, make it read-only with .setflags(write=False)"
 )
+DY_KEPT = "a later backward changes the dy that this one was given: `add_grad` keeps its array, so give it a copy"
+REUSED = "a later backward changes the gradient that this one returned: return an array that nothing else writes into"
+LAYOUTS: dict[str, Callable[[Any], Any]] = {
+    "a transposed view": lambda array: array.copy(order="F"),
+    "a slice with steps": lambda array: array.repeat(2).reshape(*array.shape, 2)[..., 0],
+}
 PACKAGE = __name__.partition(".")[0]
 
 
@@ -105,7 +114,9 @@ class _Trial:
             return self._say(f"a second backward with the same cache fails: {text}")
         if not same:
             self._say("a second backward with the same cache gives another gradient: backward changes its cache")
-        return self._are_added(one, dys[0], alone[0])
+        self._are_added(one, dys[0], alone[0])
+        self._stay([one, two], dys)
+        self._may_lie_anywhere(one, dys[0], alone[0])
 
     def depends_on(self, array: np.ndarray) -> bool:
         """Whether the output changes with this array, which keeps its values."""
@@ -130,21 +141,67 @@ class _Trial:
                     "twice in a model gets the sum of both"
                 )
 
-    def _forward(self, use: Use, dy: Any = None) -> _Pass:
+    def _stay(self, uses: Sequence[Use], dys: Sequence[Any]) -> None:
+        """Whether what a first backward got and returned stays what it is in a second one."""
+        for parameter in self.use.parameters.values():
+            parameter.take_grad()  # as at the start of a training: `add_grad` may keep the next array
+        held: list[tuple[str, Any, np.ndarray]] = []
+        for use, numbers in zip(uses, dys, strict=True):
+            one, dy = self._forward(use), to_device(np.array(numbers))
+            arrays = [(DY_KEPT, dy), *((REUSED, gradient) for gradient in use.backward_all(dy, one.cache))]
+            held += [(sentence, array, np.array(to_host(array))) for sentence, array in arrays]
+        broken = [text for text, array, before in held if not np.array_equal(to_host(array), before, equal_nan=True)]
+        for text in broken[:1]:
+            self._say(text)
+
+    def _may_lie_anywhere(self, use: Use, dy: Any, alone: Mapping[str, np.ndarray]) -> None:
+        """Whether arrays that are not contiguous in memory give the same results."""
+        straight = self._forward(use)
+        for name, layout in LAYOUTS.items():
+            for of_dy in (False, True):
+                what = f"{'dy' if of_dy else 'an input'} is not contiguous in memory, such as {name}"
+                try:
+                    one = self._forward(use, dy, None if of_dy else layout)
+                    if not _same(one.first, straight.first):
+                        self._say(f"forward gives another output if {what}")
+                    elif not self._near(self._backward(one, layout=layout if of_dy else None), alone, one):
+                        self._say(f"backward gives another gradient if {what}")
+                except Exception as error:
+                    self._say(f"it fails if {what}: {type(error).__name__}: {message_of(error)}")
+
+    def _near(self, found: Mapping[str, np.ndarray], alone: Mapping[str, np.ndarray], one: _Pass) -> bool:
+        """Whether gradients agree up to the rounding of sums in another order, in which a gradient of 0 is noise."""
+        loudness = np.linalg.norm(one.dy * one.first) / min(map(size_of, [*one.given, *self.weights.values()]))
+        largest = max(np.abs(gradient).max(initial=0.0) for gradient in alone.values())
+        return all(
+            found[key].shape == gradient.shape
+            and not (np.abs(found[key] - gradient) > SAME * max(largest, QUIET * loudness)).any()
+            and np.array_equal(np.isnan(found[key]), np.isnan(gradient))
+            for key, gradient in alone.items()
+        )
+
+    def _forward(self, use: Use, dy: Any = None, layout: Callable[[Any], Any] | None = None) -> _Pass:
         """One forward pass on fresh arrays."""
-        arrays = [fresh(array) for array in use.arrays]
+        arrays = [layout(fresh(array)) if layout else fresh(array) for array in use.arrays]
         y, cache = use.forward_with(arrays)
         return _Pass(arrays, use.arrays, [np.array(to_host(a)) for a in arrays], y, np.array(to_host(y)), cache, dy)
 
     def _dy(self, use: Use) -> np.ndarray:
         return np.asarray(self.rng.standard_normal(self._forward(use).first.shape))
 
-    def _backward(self, one: _Pass, before: Mapping[str, np.ndarray] | None = None, check: bool = False) -> dict:
+    def _backward(
+        self,
+        one: _Pass,
+        before: Mapping[str, np.ndarray] | None = None,
+        check: bool = False,
+        layout: Callable[[Any], Any] | None = None,
+    ) -> dict:
         """{name: gradient}, starting from `before` or from zero."""
         parameters = self.use.parameters
         for key, parameter in parameters.items():
             parameter.grad[...] = to_device(before[key]) if before else 0.0
         dy = to_device(np.array(one.dy))
+        dy = layout(dy) if layout else dy
         gradients = dict(zip(self.use.inputs, self.use.backward_all(dy, one.cache), strict=True))
         found = {key: np.array(to_host(g)) for key, g in gradients.items()}
         if check:

@@ -95,6 +95,8 @@ class Tensor:
         """The worst of the kept probes, as a TensorCheck: the one whose error is largest relative to its tolerance."""
         nothing = Probe(self.along(0), math.nan, math.nan, math.inf)
         worst = max(self.kept, key=self.excess, default=nothing)
+        plain = worst._replace(got=worst.plain)
+        worst = plain if self.excess(plain) > 1.0 else worst  # else it is wrong for another dy only
         index: tuple = (worst.direction.number,)
         if self.entrywise and worst.direction.places is not None:
             index = tuple(int(i) for i in np.unravel_index(worst.direction.places[0], self.shape))

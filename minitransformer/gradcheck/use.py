@@ -24,7 +24,9 @@ from minitransformer.gradcheck.clues import message_of
 from minitransformer.gradcheck.loss import Loss, as_tuple
 from minitransformer.system.generators import make_generator
 
-LONG = 19  # tokens of a long sequence
+MANY = 7  # sequences
+LONG = (19, 131)  # tokens: more than a block of 16, 64 or 128
+WIDE = 68  # features
 LOUD = 5.0  # how many times as large an input is tried as well
 SINGLE = "every size = 1"
 SPREAD = 0.1  # how far repeated tokens differ
@@ -149,31 +151,38 @@ class Use:
         context = [mix(a) if isinstance(a, np.ndarray) and a.dtype.kind in "iu" else a for a in self.context]
         other = dataclasses.replace(self, inputs={key: mix(x) for key, x in self.inputs.items()}, context=context)
         try:
-            other.forward(*map(to_device, other.inputs.values()))
+            other.forward(*map(fresh, other.inputs.values()))
         except Exception:  # numbers that do not fit one another
             return dataclasses.replace(other, context=self.context)
         return other
 
     def variations(self) -> Iterator["Use"]:
-        """The same layer with one sequence, one token, a long sequence, larger inputs, and a single number."""
+        """The same layer with one or many sequences and tokens, with axes of one length, and with larger inputs.
+
+        A function of one array is also tried with many features, and with a single number.
+        """
         first = self.arrays[0]
-        tokens = max(0, first.ndim - 2) if self.inputs else first.ndim - 1
-        if first.ndim > 1:
-            yield from self._resized(0, 1, "B")
-        if first.ndim:
-            for length in (1, LONG):
-                yield from self._resized(tokens, length, "T")
+        shape, tokens = first.shape, max(0, first.ndim - 2) if self.inputs else first.ndim - 1
+        of_tokens = "T" if tokens or len(shape) == 1 else "B"
+        lengths = [(0, 1, "B"), (0, MANY, "B"), (0, shape[tokens], "B = T")] if len(shape) > 1 else []
+        lengths += [(tokens, n, of_tokens) for n in (1, *LONG)] if shape else []
+        lengths += [(tokens, shape[-1], f"{of_tokens} = C")] if len(shape) > 1 and self.inputs else []
+        for axis, length, letter in dict.fromkeys(lengths):
+            yield from self._resized(axis, length, letter)
         if self.inputs:
             inputs = {key: LOUD * x for key, x in self.inputs.items()}
             yield dataclasses.replace(self, inputs=inputs, label=f"inputs {LOUD:g} times as large")
         if len(self.inputs) == 1 and not self.context and not self.parameters and first.size > 1:
+            noise = 1.0 + SPREAD * np.random.default_rng(WIDE).standard_normal((*shape[:-1], WIDE))
+            inputs = {key: np.take(x, np.arange(WIDE) % shape[-1], axis=-1) * noise for key, x in self.inputs.items()}
+            yield dataclasses.replace(self, inputs=inputs, label=f"C = {WIDE}", replaced=shape[-1])
             inputs = {key: x.reshape(-1)[:1].reshape((1,) * x.ndim) for key, x in self.inputs.items()}
             yield dataclasses.replace(self, inputs=inputs, label=SINGLE, replaced=max(first.shape))
 
     def _resized(self, axis: int, length: int, letter: str) -> Iterator["Use"]:
         """The use with another length of one axis in all arrays that share it, if that is another length."""
         old = self.arrays[0].shape[axis]
-        if old == length or not old:
+        if old == length or not old or not length:
             return
         rng = np.random.default_rng([length, axis])
 
@@ -202,8 +211,8 @@ class Use:
         """
         try:
             with np.errstate(all="ignore"):
-                y, cache = self.forward(*map(to_device, self.inputs.values()))
-                y_other, _ = other.forward(*map(to_device, other.inputs.values()))
+                y, cache = self.forward(*map(fresh, self.inputs.values()))
+                y_other, _ = other.forward(*map(fresh, other.inputs.values()))
                 if not np.isfinite(to_host(y)).all():
                     return False
                 if (y.shape == y_other.shape and self.replaced in y.shape) or (self.label == SINGLE and y.size != 1):
