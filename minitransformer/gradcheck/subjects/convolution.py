@@ -13,7 +13,7 @@ from minitransformer.core import Layer
 from minitransformer.gradcheck.check import randomize_parameters
 from minitransformer.gradcheck.subjects.functions import activation
 from minitransformer.gradcheck.subjects.layers import DROPOUT, target
-from minitransformer.gradcheck.subjects.models import LARGE_EPS, LARGEST, loss_problem
+from minitransformer.gradcheck.subjects.models import LARGE_EPS, loss_problem
 from minitransformer.gradcheck.subjects.table import Problem, Sizes, draw, draw_ids, layer_problem, register
 from minitransformer.layers.convolution import CONV_ACTIVATIONS
 from minitransformer.models import ConvConfig, ConvLM
@@ -114,4 +114,4 @@ MODELS: dict[str, dict[str, Any]] = {
     },
 }
 for row, switches in MODELS.items():
-    register(row, ConvLM, conv_lm, max_entries=LARGEST, **switches)
+    register(row, ConvLM, conv_lm, stack=True, **switches)

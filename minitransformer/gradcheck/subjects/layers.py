@@ -272,18 +272,19 @@ for norm in NORMS:
         masks = ("both",) if norm == "sandwich" or not rate else MASKS
         for mask, (kind, make) in itertools.product(masks, STACKS if rate or norm != "sandwich" else ()):
             row = f"{kind.__name__} norm={norm} dropout={rate} mask={mask}"
-            register(row, kind, make, kind=kind, mask=mask, **switches)
+            register(row, kind, make, stack=True, kind=kind, mask=mask, **switches)
     for kind, make in STACKS[1::2] if norm != "sandwich" else ():
         row = f"{kind.__name__} norm={norm} normalization=rms activation=swiglu bias=False"
-        register(row, kind, make, kind=kind, mask="both", norm=norm, dropout=DROPOUT, **MODERN)
+        register(row, kind, make, stack=True, kind=kind, mask="both", norm=norm, dropout=DROPOUT, **MODERN)
 for kind, fields in ATTENTION_KINDS.items():
-    fields = {"dropout": DROPOUT, "mask": "padding", **fields}
+    fields = {"stack": True, "dropout": DROPOUT, "mask": "padding", **fields}
     register(f"Encoder attention={kind}", L.Encoder, encoder, kind=L.Encoder, **fields)
     register(f"Decoder attention={kind}", L.Decoder, decoder, kind=L.Decoder, **fields)
 register(
     "EncoderLayer activation=gelu norm_eps=0.1",
     L.EncoderLayer,
     encoder,
+    stack=True,
     kind=L.EncoderLayer,
     mask="padding",
     activation="gelu",

@@ -32,7 +32,6 @@ from minitransformer.system.generators import make_generator
 SMOOTHING, SEGMENTS, CLASSES = 0.1, 3, 13
 PATCHES, PATCH = 4, 9  # of an image, and pixels of each
 LARGE_EPS = 0.1  # so large that it matters
-LARGEST = 10  # entries of a tensor that are checked one by one: the entries are already proven layer by layer
 
 
 def loss_problem(
@@ -195,7 +194,7 @@ def classifier_head(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropou
 
 
 def _register_model(name: str, covers: Callable[..., Any], make: Callable[..., Problem], **options: Any) -> None:
-    register(name, covers, make, max_entries=LARGEST, **options)
+    register(name, covers, make, stack=True, **options)
 
 
 for norm, tied, eps, rate in itertools.product(("post", "pre"), (True, False), (0.0, 0.1), (0.0, DROPOUT)):

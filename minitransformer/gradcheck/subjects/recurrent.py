@@ -10,7 +10,7 @@ from minitransformer import layers as L
 from minitransformer.backend import xp
 from minitransformer.config import CELLS, MEMORY_ATTENTION, SEQ2SEQ_ATTENTION
 from minitransformer.gradcheck.check import randomize_parameters
-from minitransformer.gradcheck.subjects.models import LARGEST, draw_sentences, loss_problem
+from minitransformer.gradcheck.subjects.models import draw_sentences, loss_problem
 from minitransformer.gradcheck.subjects.table import (
     MASKS,
     Problem,
@@ -159,9 +159,11 @@ for kind in (L.LSTM, L.GRU):
     for bidirectional in (False, True):
         for rate in (0.0, DROPOUT):
             row = f"{kind.__name__} bidirectional={bidirectional} dropout={rate}"
-            register(row, kind, layer, kind=kind, bidirectional=bidirectional, dropout=rate)
+            register(row, kind, layer, stack=True, kind=kind, bidirectional=bidirectional, dropout=rate)
         row = f"{kind.__name__} bidirectional={bidirectional} padding=False initial_state=False"
-        register(row, kind, layer, kind=kind, bidirectional=bidirectional, padding=False, initial_state=False)
+        register(
+            row, kind, layer, stack=True, kind=kind, bidirectional=bidirectional, padding=False, initial_state=False
+        )
 for mask in MASKS:
     register(f"additive_attention mask={mask}", F.additive_attention, additive_attention, mask=mask)
 for attention in MEMORY_ATTENTION:
@@ -171,9 +173,9 @@ for attention in MEMORY_ATTENTION:
 for attention in SEQ2SEQ_ATTENTION:
     for cell in CELLS:
         row = f"Seq2Seq attention={attention} cell={cell}"
-        fields: dict[str, Any] = {"attention": attention, "cell": cell, "max_entries": LARGEST}
+        fields: dict[str, Any] = {"attention": attention, "cell": cell, "stack": True}
         register(row, Seq2Seq, seq2seq, **fields)
     for changes in ({"bidirectional": True}, {"reverse_source": True}, {"padding": False, "dropout": 0.0}):
         row = f"Seq2Seq attention={attention} " + " ".join(f"{name}={value}" for name, value in changes.items())
-        register(row, Seq2Seq, seq2seq, attention=attention, max_entries=LARGEST, **changes)
-register("Seq2Seq tokens_per_block=3", Seq2Seq, seq2seq, max_entries=LARGEST, tokens_per_block=3)
+        register(row, Seq2Seq, seq2seq, attention=attention, stack=True, **changes)
+register("Seq2Seq tokens_per_block=3", Seq2Seq, seq2seq, stack=True, tokens_per_block=3)

@@ -71,7 +71,7 @@ class Subject:
     make: Callable[..., Problem]  # (sizes, rng, dtype, **switches) -> Problem
     switches: dict[str, Any]
     lengths: dict[str, int] = field(default_factory=dict)  # of axes that differ from the default sizes, such as T=1
-    max_entries: int = MAX_ENTRIES  # larger tensors are checked along random directions
+    stack: bool = False  # of layers with rows of their own, which have proven the entries: directions suffice
 
     @property
     def group(self) -> str:
@@ -92,11 +92,12 @@ class Subject:
     def check(self, **options: Any) -> Report:
         """Check every gradient by the complex step; `options` are those of `check_gradients`.
 
-        With method=None the check first asks whether the complex step can be trusted. For the library's own forwards a
-        test has asked.
+        With method=None the check first asks whether the complex step can be trusted, which otherwise it asks only if
+        a gradient is off. For the library's own forwards a test has asked.
         """
         problem = self.build()
-        options = {"name": self.name, "method": COMPLEX_STEP, "max_entries": self.max_entries, **options}
+        entries = 0 if self.stack else MAX_ENTRIES
+        options = {"name": self.name, "method": COMPLEX_STEP, "max_entries": entries, **options}
         return check_gradients(problem.forward, problem.backward, problem.inputs, problem.parameters, **options)
 
     def check_second_order(self, **options: Any) -> SecondOrderReport:
@@ -119,7 +120,7 @@ def register(
     make: Callable[..., Problem],
     *,
     lengths: dict[str, int] | None = None,
-    max_entries: int = MAX_ENTRIES,
+    stack: bool = False,
     **switches: Any,
 ) -> None:
     """Add one row to the table; `switches` go to `make`.
@@ -128,7 +129,7 @@ def register(
     """
     if name in SUBJECTS:
         raise ValueError(f"there is a gradient check called {name!r} already")
-    SUBJECTS[name] = Subject(name, covers, make, switches, lengths or {}, max_entries)
+    SUBJECTS[name] = Subject(name, covers, make, switches, lengths or {}, stack)
 
 
 def select_subjects(names: list[str]) -> list[Subject]:
