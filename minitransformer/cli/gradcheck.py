@@ -6,6 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -32,17 +33,20 @@ settings. The table shows the largest error of an entry, relative to the largest
   minitransformer gradcheck base                    all 63 million gradients of the paper's base model at once
   minitransformer gradcheck --second-order          the Hessians: is the derivative of each backward symmetric?
   minitransformer gradcheck path/to/file.py:MyLayer a layer of your own
+  minitransformer gradcheck path/to/file.py         which layers there are in a file of your own
 
 Your layer is created with MyLayer(), and its input is a random float64 array of the shape --shape. If your layer needs
 arguments or other inputs, give it a static method example() that returns (layer, inputs), where inputs is a tuple of
 float64 arrays. Integer and boolean arrays (ids, masks) may follow them; they have no gradient. The output may be an
-array, a number, or a tuple of them. The gradients are also checked for one sequence, one token, a long sequence and
-larger inputs, as far as your layer takes them; a line below the verdict says which.
+array, a number, or a tuple of them. The gradients are also checked for other numbers of sequences and tokens, for axes
+of one length and for larger inputs, as far as your layer takes them; the lines below the verdict say which, and which
+not.
 
-The layer protocol is checked as well: forward and backward change neither x, dy nor the parameters, two caches can live
-at one time, backward can be called twice with one cache, gradients are added and not assigned, and every array that the
-output depends on is a Parameter that parameters() finds, or read-only. For a WRONG gradient, what it looks like is said
-too: the transpose, a constant factor and its name, a path that is missing, float32, only some entries.
+The layer protocol is checked as well: forward and backward change neither x, dy, the parameters nor what they returned
+before, two caches can live at one time, backward can be called twice with one cache and is linear in dy, gradients are
+added and not assigned, arrays may be views, and every array that the output depends on is a Parameter that parameters()
+finds, or read-only. For a WRONG gradient, what it looks like is said too: the transpose, a constant factor and its
+name, a path that is missing, float32, only some entries.
 
 The complex step is used for your layer only where real differences agree with it. If they do not (np.abs takes the
 modulus of a complex number), the differences themselves are compared with your gradients, and the table shows their
@@ -114,7 +118,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def collect(arguments: argparse.Namespace) -> list[tuple[str, Callable[[], AnyReport]]]:
     """(name, check) for everything that the command line names."""
-    own = [name for name in arguments.names if ".py:" in name]
+    own = [name for name in arguments.names if ".py:" in name or name.endswith(".py")]
     names = [name for name in arguments.names if name not in own and name != "base"]
     subjects = select_subjects(names) if names or not arguments.names else []
     options = {"max_entries": 0} if arguments.quick else {}
@@ -132,12 +136,13 @@ def collect(arguments: argparse.Namespace) -> list[tuple[str, Callable[[], AnyRe
 
 def load_own(name: str, arguments: argparse.Namespace) -> Callable[[], AnyReport]:
     """The check of a layer in a user's own file, given as path/to/file.py:ClassName."""
-    path, _, class_name = name.rpartition(":")
-    cls = getattr(load_module(path), class_name, None) if class_name else None
-    if not class_name:
-        raise ValueError(f"give the class, too: path/to/file.py:MyLayer, got {name}")
+    path, class_name = (name, "") if name.endswith(".py") else name.rpartition(":")[::2]
+    with placed_errors("the file"):
+        module = load_module(path)
+    cls = getattr(module, class_name, None)
     if not isinstance(cls, type):
-        raise ValueError(f"{path} has no class {class_name}: give it as path/to/file.py:MyLayer")
+        lacks = f"{path} has no class {class_name}: " if class_name else f"which class of {path}? "
+        raise ValueError(lacks + choices(module, path))
     for length in arguments.shape:
         check_integer("--shape", length, least=1)
     layer, arrays, context = make_layer(cls, arguments)
@@ -156,6 +161,17 @@ def load_own(name: str, arguments: argparse.Namespace) -> Callable[[], AnyReport
             raise LayerError(f"{error} (the input has the shape --shape {shape})") from error
 
     return carry_out
+
+
+def choices(module: ModuleType, path: str) -> str:
+    """The commands that check the layers of a file."""
+    layers = [
+        name
+        for name, cls in vars(module).items()
+        if isinstance(cls, type) and issubclass(cls, Layer) and cls.__module__ == module.__name__
+    ]
+    commands = ", or ".join(f"minitransformer gradcheck {path}:{name}" for name in layers)
+    return f"type {commands}" if layers else "there is no subclass of minitransformer.core.Layer in it"
 
 
 def make_layer(cls: type, arguments: argparse.Namespace) -> tuple[Any, list, list]:

@@ -80,6 +80,8 @@ def check_gradients(
     loss = Loss(forward, inputs, parameters or {}, float64_values(inputs, parameters or {}), seed)
     here = Point(loss, (loss.gradients(backward),))
     tensors = _tensors(loss, together, max_entries, tolerance)
+    if not tensors:
+        return _cannot_tell(name, tensors, "there is no number to check")
     if not np.isfinite(loss.first).all():
         return _cannot_tell(name, tensors, "the output is not finite")
     if loss.first.dtype in (np.float16, np.float32):
@@ -114,6 +116,7 @@ def _tensors(loss: Loss, together: bool, max_entries: int, tolerance: float) -> 
     return [
         Tensor(key, (key,), value.shape, entrywise=value.size <= max_entries, least=tolerance)
         for key, value in loss.values.items()
+        if value.size
     ]
 
 

@@ -13,7 +13,7 @@ import sysconfig
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -188,7 +188,7 @@ class Use:
 
         def resize(array, axes):
             for i in axes:
-                array = np.take(array, np.arange(length) % old, axis=i)
+                array = np.take(array, np.arange(length) * old // length, axis=i)  # padding stays at the end
             return array * (1.0 + SPREAD * rng.standard_normal(array.shape)) if array.dtype.kind == "f" else array
 
         inputs = {}
@@ -259,8 +259,11 @@ def placed_errors(where: str = "", label: str = "") -> Iterator[None]:
     """
     label = f"with {label}: " if label else ""
     try:
-        yield
-    except (Exception, SystemExit) as error:
+        with _without_exit():
+            yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # also GeneratorExit, which is no Exception
         frame, phase = _place(error)
         if frame is None and label and isinstance(error, ValueError):
             raise ValueError(f"{label}{error}") from error
@@ -269,6 +272,23 @@ def placed_errors(where: str = "", label: str = "") -> Iterator[None]:
         text = f"{type(error).__name__}: {message_of(error)}".rstrip(":. ")
         file = os.path.relpath(frame.filename) if os.path.exists(frame.filename) else frame.filename
         raise LayerError(f"{label}{file}, line {frame.lineno}, in {where or phase} ({frame.line}): {text}") from error
+
+
+@contextlib.contextmanager
+def _without_exit() -> Iterator[None]:
+    """A `with` block in which os._exit raises SystemExit, as the process would end without a word."""
+    process, leave = os.getpid(), os._exit
+
+    def refuse(status: int) -> NoReturn:
+        if os.getpid() != process:  # a child that was forked
+            leave(status)
+        raise SystemExit(f"os._exit({status})")
+
+    os._exit = refuse
+    try:
+        yield
+    finally:
+        os._exit = leave
 
 
 def _place(error: BaseException) -> tuple[traceback.FrameSummary | None, str]:
