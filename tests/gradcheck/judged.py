@@ -1,4 +1,4 @@
-"""Sixty layers as readers write them, 30 right and 30 wrong: `python -m tests.gradcheck.judged` prints the verdicts."""
+"""Layers as readers write them, right and wrong: `python -m tests.gradcheck.judged` prints the verdicts."""
 
 from collections.abc import Callable
 from inspect import signature
@@ -23,7 +23,7 @@ class Judged(NamedTuple):
 
     name: str
     make: Callable[[], Layer]
-    says: str = ""  # a part of the report; "" for a right layer that passes
+    says: str = ""  # a part of the report
     inputs: tuple = (X,)
     context: tuple = ()
 
@@ -61,6 +61,11 @@ def wrong_function(says, name, f, b):
 def wrong_variant(says, name, base, inputs=(X,), context=(), **methods):
     """Put a right class with other methods into the table of wrong layers."""
     WRONG.append(Judged(name, type(base.__name__, (base,), methods), says, inputs, context))
+
+
+def spoilt(says, name, spoil):
+    """Put a tanh whose dx is spoilt into the table of wrong layers."""
+    wrong_variant(says, name, Tanh, backward=lambda self, dy, x: spoil(dy * self.slope(x), dy, x))
 
 
 def weight(*shape):
@@ -468,6 +473,66 @@ def summed_backward(dy, x):
     return d / np.cosh(x) ** 2
 
 
+@right(says="not with T = 131: the layer does not take that")
+class LimitedPositions(Layer):
+    """learnt positions for at most 32 tokens"""
+
+    def __init__(self):
+        self.P = weight(32, C)
+
+    def forward(self, x):
+        return x + self.P.data[: x.shape[1]], None
+
+    def backward(self, dy, cache):
+        self.P.grad[: dy.shape[1]] += dy.sum(axis=0)
+        return dy
+
+
+@right(says="not with B = 1, B = 7, B = T = 3: the layer does not take that")
+class Sequences(Layer):
+    """a factor for each of two sequences, a Parameter with two names, and one without numbers"""
+
+    def __init__(self):
+        self.g, self.nothing = weight(2, 1, C), weight(C, 0)
+        self.again = self.g
+
+    def forward(self, x):
+        if len(x) != 2:
+            raise ValueError("two sequences, please")
+        return x * self.again.data + (x @ self.nothing.data).sum(), x
+
+    def backward(self, dy, x):
+        self.g.grad += (dy * x).sum(axis=1, keepdims=True)
+        return dy * self.g.data
+
+
+def seen(lengths, x):
+    return (np.arange(x.shape[1]) < lengths[:, None])[..., None]
+
+
+right_function("x itself, and dy itself", lambda x: x, lambda dy, x: dy)
+right_function("a view of x, the tokens reversed", lambda x: x[:, ::-1], lambda dy, x: dy[:, ::-1])
+right_function(
+    "a sum, with a read-only dx", lambda x: x.sum(axis=1), lambda dy, x: np.broadcast_to(dy[:, None], x.shape)
+)
+right_function(
+    "two heads, which must divide C",
+    lambda x: x.reshape(*x.shape[:-1], 2, -1).swapaxes(1, 2),
+    lambda dy, x: dy.swapaxes(1, 2).reshape(x.shape),
+    says="not with every size = 1: the layer does not take that",
+)
+right_function(
+    "sums of as many tokens as the mask has in front",
+    lambda x, mask: np.stack([row[:n].sum(axis=0) for row, n in zip(x, mask.sum(axis=1), strict=True)]),
+    lambda dy, x, mask: dy[:, None] * seen(mask.sum(axis=1), x),
+    context=(MASK,),
+)
+right_function(
+    "an input without axes, and another of other axes",
+    lambda a, b: np.tanh(a) * b,
+    lambda dy, a, b: ((dy * b).sum() / np.cosh(a) ** 2, dy * np.tanh(a)),
+    inputs=(np.array(0.7), X),
+)
 right_function("two outputs, the second of them the last state", summed, summed_backward)
 right_function("gradients in a list", lambda a, b: a + np.sin(b), lambda dy, a, b: [dy, dy * np.cos(b)], inputs=TWO)
 right_function("|x - 0.3|, which is not analytic", lambda x: np.abs(x - 0.3), lambda dy, x: dy * np.sign(x - 0.3))
@@ -631,24 +696,65 @@ class Assigns(Affine):
         return dy @ self.W.data.T
 
 
-@wrong("input is wrong only where the index of T is 4 or more")
-class OnlyLong(Tanh):
-    """is wrong for T > 4"""
+@wrong("a later backward changes the gradient that this one returned")
+class ReusesDx(Tanh):
+    """one buffer for all dx"""
 
     def backward(self, dy, x):
-        dx = super().backward(dy, x)
-        dx[:, 4:] *= 0.9
-        return dx
+        buffer = vars(self).setdefault(f"buffer of {x.shape}", np.empty(x.shape))
+        return np.multiply(dy, self.slope(x), out=buffer)
 
 
-@wrong("but not with B = 1")
-class OnlySingle(Tanh):
-    """is wrong for B = 1"""
+@wrong("a later backward changes the dy that this one was given: `add_grad` keeps its array")
+class KeepsDy(Layer):
+    """a bias that keeps dy, which is returned too"""
 
-    def backward(self, dy, x):
-        return super().backward(dy.squeeze() if len(dy) == 1 else dy, x) * (0.5 if len(x) == 1 else 1.0)
+    def __init__(self):
+        self.b = weight(*SHAPE)
+
+    def forward(self, x):
+        return x + self.b.data, None
+
+    def backward(self, dy, cache):
+        self.b.add_grad(dy)
+        return dy
 
 
+spoilt(
+    "input is wrong only where the index of T is 4 or more",
+    "is wrong for T > 4",
+    lambda dx, dy, x: dx * np.where(np.arange(x.shape[1]) < 4, 1.0, 0.9)[:, None],
+)
+spoilt("but not with B = 1\n", "is wrong for B = 1", lambda dx, dy, x: dx * (0.5 if len(x) == 1 else 1.0))
+spoilt("but not with B = 7\n", "is wrong for B > 2", lambda dx, dy, x: dx * (0.5 if len(x) > 2 else 1.0))
+spoilt("but not with T = 131\n", "is wrong for T > 64", lambda dx, dy, x: dx * (0.5 if x.shape[1] > 64 else 1.0))
+spoilt(
+    "but not with T = C = 4\n  -> input is the transpose of the right one",
+    "is transposed for T = C",
+    lambda dx, dy, x: dx.swapaxes(1, 2) if x.shape[1] == x.shape[2] else dx,
+)
+spoilt(
+    "backward gives another gradient if dy is not contiguous in memory, such as a transposed view",
+    "dy in the order of its memory",
+    lambda dx, dy, x: dx + dy.ravel("K").reshape(x.shape) - dy,
+)
+spoilt(
+    "the gradient of input is wrong where rows of dy are 0, as padding gives: backward must be linear in dy",
+    "dx times the share of rows of dy that are not 0",
+    lambda dx, dy, x: dx * dy.any(axis=-1).mean(),
+)
+spoilt("input is not finite when dy is 0", "divides by the length of dy", lambda dx, dy, x: dx * (dy / dy).mean())
+spoilt(
+    "the gradient of input is wrong if dy is 9.1e-13 times as large: backward must be linear in dy",
+    "drops small numbers of dy",
+    lambda dx, dy, x: dx * (np.abs(dy) >= 1e-3),
+)
+wrong_variant(
+    "forward gives another output if an input is not contiguous in memory, such as a transposed view",
+    "x in the order of its memory",
+    Tanh,
+    forward=lambda self, x: (np.tanh(x.ravel("K").reshape(x.shape)), x),
+)
 wrong_variant(
     "but not with T = 1",
     "is wrong for T = 1",

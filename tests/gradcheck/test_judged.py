@@ -1,4 +1,4 @@
-"""check_layer as the judge of other people's layers: 60 verdicts, none of them false, each with what it must say."""
+"""check_layer as the judge of other people's layers: no verdict is false, and each says what it must."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from tests.gradcheck.small_layers import C, Function, X, draw
 @pytest.mark.parametrize("judged", RIGHT, ids=lambda judged: judged.name)
 def test_a_right_layer_passes_or_the_check_says_why_it_cannot_tell(judged):
     report = judged.check()
-    assert report.verdict == (CANNOT_TELL if judged.says else OK), str(report)
+    assert report.verdict == (CANNOT_TELL if "plain array" in judged.says else OK), str(report)
     assert judged.says in str(report)
 
 
