@@ -13,12 +13,7 @@ the library's own table. `relative_error` is the measure that the whole project 
 
 from minitransformer.gradcheck.check import check_gradients
 from minitransformer.gradcheck.comparison import relative_error
-from minitransformer.gradcheck.derivatives import (
-    complex_step,
-    complex_step_directional,
-    richardson,
-    richardson_directional,
-)
+from minitransformer.gradcheck.derivatives import complex_step, richardson
 from minitransformer.gradcheck.layer import check_layer
 from minitransformer.gradcheck.report import Report, TensorCheck
 from minitransformer.gradcheck.second_order import (
@@ -39,9 +34,7 @@ __all__ = [
     "check_layer_second_order",
     "check_second_order",
     "complex_step",
-    "complex_step_directional",
     "hessian_vector_product",
     "relative_error",
     "richardson",
-    "richardson_directional",
 ]

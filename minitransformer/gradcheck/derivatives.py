@@ -36,25 +36,7 @@ def complex_step(f: Callable[[np.ndarray], Any], x: np.ndarray) -> np.ndarray:
     return gradient
 
 
-def complex_step_directional(f: Callable[[Any], Any], x: Any, v: Any) -> float:
-    """The derivative of `f` at x along v, <gradient, v>, in one call of `f` -> float, exact to rounding.
-
-    x and v are arrays of one shape, or numbers.
-    """
-    return float(f(x + 1j * H * v).imag / H)
-
-
-def richardson(f: Callable[[np.ndarray], Any], x: np.ndarray, step: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
-    """The gradient of the scalar `f` at x by extrapolated central differences -> (gradient, error), both like x."""
-    gradient, error = np.empty(x.shape), np.empty(x.shape)
-    for index in np.ndindex(*x.shape):
-        v = np.zeros(x.shape)
-        v[index] = 1.0
-        gradient[index], error[index] = richardson_directional(f, x, v, step)
-    return gradient, error
-
-
-def richardson_directional(
+def richardson(
     f: Callable[[Any], Any],
     x: Any,
     v: Any,

@@ -106,7 +106,7 @@ def by_differences(
 
     def differences(step: float, more_rows: int = 0) -> tuple[float, float]:
         rows = derivatives.ROWS + more_rows
-        return derivatives.richardson_directional(
+        return derivatives.richardson(
             lambda t: point.loss.terms(point.loss.along(v, t)), 0.0, 1.0, step, enough, scale, rows
         )
 

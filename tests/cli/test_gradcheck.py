@@ -26,6 +26,7 @@ class Scale(Layer):
 WRONG = RIGHT.replace("return dy * self.g.data", "return 1.5 * dy * self.g.data")
 UNDEFINED = RIGHT.replace("return dy * self.g.data", "return np.nan * dy")
 OTHERS = """
+import os
 import numpy as np
 from minitransformer.core import Layer, Parameter
 
@@ -58,6 +59,14 @@ class Abs(Layer):
     def backward(self, dy, x):
         return dy * np.sign(x)
 
+class Leaves(Abs):
+    def backward(self, dy, x):
+        os._exit(0)
+
+class EndsGenerators(Abs):
+    def forward(self, x, rng=None):
+        raise GeneratorExit
+
 class Product(Layer):
     def forward(self, x, other, rng=None):
         return x * other, (x, other)
@@ -78,6 +87,7 @@ def folder(tmp_path, monkeypatch):
     """Every test runs in a folder that has a learner's files in it, and nothing else."""
     (tmp_path / "sub").mkdir()
     files = {"right.py": RIGHT, "wrong.py": WRONG, "undefined.py": UNDEFINED, "sub/others.py": OTHERS}
+    files["leaves.py"] = "import os\nos._exit(0)"
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
@@ -164,6 +174,11 @@ def test_example_makes_the_layer_and_its_inputs(capsys):
         ("sub:Scale", "no gradient check called 'sub:Scale'"),
         ("sub/others.py:NeedsMore", "missing 1 required positional argument: 'size'"),
         ("sub/others.py:NoBackward", "NoBackward has no backward yet"),
+        ("sub/others.py:Leaves", "in backward (os._exit(0)): SystemExit: os._exit(0)"),
+        ("sub/others.py:EndsGenerators", "in forward (raise GeneratorExit): GeneratorExit"),
+        ("leaves.py:Scale", "leaves.py raised an error (--debug shows where): SystemExit: os._exit(0)"),
+        ("right.py", "which class of right.py? type minitransformer gradcheck right.py:Scale"),
+        ("right.py:Scales", "right.py has no class Scales: type minitransformer gradcheck right.py:Scale"),
     ],
 )
 def test_a_layer_that_cannot_be_checked_is_refused_in_one_line(name, message, capsys):

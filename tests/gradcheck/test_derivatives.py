@@ -9,8 +9,8 @@ import math
 import numpy as np
 import pytest
 
-from minitransformer.gradcheck import complex_step, complex_step_directional, richardson, richardson_directional
-from tests.helpers import random_array, relative_error
+from minitransformer.gradcheck import complex_step, richardson
+from tests.helpers import relative_error
 
 # name: (f, f'), all analytic for x > 0
 FUNCTIONS = {
@@ -46,26 +46,17 @@ def test_complex_step_is_exact_to_rounding(name):
     assert relative_error(complex_step(f, x), expected) <= 1e-15
 
 
-@every_function
-def test_complex_step_along_a_direction_is_the_gradient_times_that_direction(name):
-    f, x, gradient = weighted(name)
-    v = random_array(np.random.default_rng(2), *x.shape)
-    slope = complex_step_directional(f, x, v)
-    assert type(slope) is float
-    assert abs(slope - math.fsum((gradient * v).ravel())) <= 1e-15 * np.abs(gradient * v).sum()
-
-
 def test_complex_step_keeps_all_digits_where_differences_cancel():
     """The example of Squire and Trapp, e^x / (sin^3 x + cos^3 x) at 1.5."""
     s, c, e = math.sin(1.5), math.cos(1.5), math.exp(1.5)
     expected = e * (s**3 + c**3 - 3 * s * s * c + 3 * c * c * s) / (s**3 + c**3) ** 2
-    got = complex_step_directional(lambda x: np.exp(x) / (np.sin(x) ** 3 + np.cos(x) ** 3), 1.5, 1.0)
+    got = complex_step(lambda x: np.exp(x) / (np.sin(x) ** 3 + np.cos(x) ** 3), np.array(1.5))
     assert abs(got - expected) <= 1e-14 * expected
 
 
 @pytest.mark.parametrize(("x", "slope"), [(1e-12, 1.0), (-1e-12, 0.0)])
 def test_complex_step_never_crosses_a_kink(x, slope):
-    assert complex_step_directional(lambda z: np.maximum(z, 0), x, 1.0) == slope
+    assert complex_step(lambda z: np.maximum(z, 0), np.array(x)) == slope
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (2, 3), (1, 2, 3)])
@@ -82,28 +73,21 @@ def test_complex_step_calls_once_for_each_entry_and_keeps_the_shape(shape):
 
 
 @every_function
-def test_richardson_has_nearly_all_digits(name):
-    f, x, expected = weighted(name)
-    gradient, error = richardson(f, x)
-    assert error.shape == x.shape
-    lost = 1e-4 if "large value" in name else 1e-11  # nine of the sixteen digits are the value's
-    assert relative_error(gradient, expected) <= lost
-
-
-@every_function
 def test_richardson_knows_its_own_error_even_with_a_bad_step(name):
     """A step too small drowns in rounding: two differences may then agree by chance and both be wrong."""
     f, derivative = FUNCTIONS[name]
     for step in (0.1, 1e-2, 1e-4, 1e-6, 1e-9, 1e-12):
         for x in POINTS:
-            slope, own_error = richardson_directional(f, x, 1.0, step)
+            slope, own_error = richardson(f, x, 1.0, step)
             assert abs(slope - derivative(x)) <= 10 * own_error, f"step {step} at {x}"
+            if step == 0.1:
+                assert own_error <= (1e-4 if "large value" in name else 1e-11), "nearly all digits"
 
 
 @pytest.mark.parametrize("x", [0.3, 0.03, 1e-3, 1e-4, -0.02])
 def test_richardson_steps_around_a_kink_nearby(x):
     """With steps longer than |x|, the differences of |x| are not its derivative."""
-    slope, own_error = richardson_directional(lambda x: np.abs(x) + np.sin(x), x, 1.0)
+    slope, own_error = richardson(lambda x: np.abs(x) + np.sin(x), x, 1.0)
     assert abs(slope - np.sign(x) - np.cos(x)) <= 10 * own_error <= 1e-7
 
 
@@ -112,7 +96,7 @@ def test_richardson_steps_around_a_kink_nearby(x):
 )
 def test_richardson_says_that_it_knows_no_derivative_at_a_kink(f):
     """The central differences of |x| at 0 are all 0, which only the second differences give away."""
-    _, own_error = richardson_directional(f, 0.0, 1.0)
+    _, own_error = richardson(f, 0.0, 1.0)
     assert own_error >= 0.4
 
 
@@ -121,19 +105,19 @@ def test_richardson_knows_its_own_error_among_many_kinks(seed):
     rng = np.random.default_rng([8, seed])
     for _ in range(40):
         places, sizes = rng.uniform(-0.3, 0.3, 12), rng.standard_normal(12) * 10.0 ** rng.uniform(-3, 0, 12)
-        slope, own_error = richardson_directional(lambda t, p=places, s=sizes: s * np.abs(t - p), 0.0, 1.0)
+        slope, own_error = richardson(lambda t, p=places, s=sizes: s * np.abs(t - p), 0.0, 1.0)
         assert abs(slope + (sizes * np.sign(places)).sum()) <= 10 * own_error
 
 
 def test_richardson_does_not_believe_differences_of_float32():
     """With long steps the slope is 1, with tiny ones the function is a staircase."""
-    _, own_error = richardson_directional(lambda x: np.float64(np.float32(x)), 0.7, 1.0, 1e-5)
+    _, own_error = richardson(lambda x: np.float64(np.float32(x)), 0.7, 1.0, 1e-5)
     assert own_error > 1e-3
 
 
 def test_richardson_of_an_array_is_that_of_its_sum_without_what_does_not_change():
     noise = np.array([1e12, 0.0])
-    slope, own_error = richardson_directional(lambda x: noise + np.array([0.0, 1.0]) * np.sin(x), 0.5, 1.0)
+    slope, own_error = richardson(lambda x: noise + np.array([0.0, 1.0]) * np.sin(x), 0.5, 1.0)
     assert abs(slope - np.cos(0.5)) <= 1e-11
     assert own_error <= 1e-2
 
@@ -141,13 +125,13 @@ def test_richardson_of_an_array_is_that_of_its_sum_without_what_does_not_change(
 def test_richardson_stops_when_that_is_enough():
     def calls(**options):
         seen = []
-        richardson_directional(lambda x: seen.append(x) or np.sin(x), 0.5, 1.0, **options)
+        richardson(lambda x: seen.append(x) or np.sin(x), 0.5, 1.0, **options)
         return len(seen)
 
     assert calls(enough=1e-9) == calls(enough=1e-15, scale=1e6) < calls(enough=1e-14, scale=1e-6) <= calls()
 
 
 def test_richardson_of_an_undefined_function_admits_that_it_knows_nothing():
-    slope, own_error = richardson_directional(lambda x: x * math.nan, 0.5, 1.0)
+    slope, own_error = richardson(lambda x: x * math.nan, 0.5, 1.0)
     assert math.isnan(slope)
     assert own_error == math.inf
