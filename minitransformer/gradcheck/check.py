@@ -134,10 +134,7 @@ def _reason(tensors: list[Tensor]) -> str:
         names.setdefault(tensor.reason, []).append(tensor.title)
     if len(names) == 1:
         return next(iter(names))
-    return "; ".join(f"{reason} in {_few(titles)}" for reason, titles in names.items())
-
-
-def _few(titles: list[str]) -> str:
-    """The first names, and how many more there are."""
-    more = f" and {len(titles) - NAMES} more" if len(titles) > NAMES else ""
-    return ", ".join(titles[:NAMES]) + more
+    return "; ".join(
+        f"{reason} in {', '.join(titles[:NAMES])}{f' and {len(titles) - NAMES} more' * (len(titles) > NAMES)}"
+        for reason, titles in names.items()
+    )

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from minitransformer.gradcheck.loss import Loss, size_of
+from minitransformer.gradcheck.loss import size_of
 from minitransformer.gradcheck.probes import (
     FIRST_STEP,
     Direction,
@@ -46,26 +46,13 @@ FLOOR = 1e-3  # a tensor's scale is at least this part of the largest scale,
 QUIET = 1e-5  # and this part of the gradient that moves L by as much as its own terms,
 TINY = 1e-20  # and this part of dy
 ROUNDING = 4 * np.finfo(np.float64).eps  # of L, relative to its terms, and of dy
-FACTORS = (3.0, 5.0, -7.0, 2.0**-40, 2.0**20)  # of dy: what backward does differently is rounding ...
-MAX_NOISE = 1e-9  # ... up to this part of the largest gradient
+MAX_NOISE = 1e-9  # up to this part of the largest gradient, what is not linear in dy is rounding
 
 ANALYTIC = "the forward is analytic"
 NOT_ANALYTIC = "the forward is not analytic: the complex step and differences disagree"
 DROPS = "the forward drops the imaginary part"
 REFUSES = "the forward does not take complex numbers"
 UNKNOWN = "differences do not converge, so they cannot confirm the complex step"
-
-
-def scaled_gradients(loss: Loss, backward: Callable[..., Any], factor: float) -> dict[str, np.ndarray]:
-    """The gradients for `factor` times dy, divided by `factor`: those for dy, as backward is linear in it."""
-    gradients = loss.gradients(backward, factor * loss.dy)
-    return {key: gradient / factor for key, gradient in gradients.items()}
-
-
-def summed_gradients(loss: Loss, backward: Callable[..., Any], parts: list[Any]) -> dict[str, np.ndarray]:
-    """The sum of the gradients for two parts of dy: again those for dy."""
-    first, second = (loss.gradients(backward, part) for part in parts)
-    return {key: first[key] + second[key] for key in first}
 
 
 class Examiner:
@@ -160,7 +147,8 @@ class Examiner:
         elif tensor.method == COMPLEX_STEP:
             probes = [by_complex_step(self.here, direction) for direction in directions]
         else:
-            for direction in map(tensor.entry, range(tensor.count)) if tensor.entrywise else directions:
+            entries = [tensor.along(0, np.array([i])) for i in range(tensor.count if tensor.entrywise else 0)]
+            for direction in entries or directions:
                 probes.append(by_differences(self.here, direction, largest(probes)))
         tensor.scale = largest(probes)
         if not tensor.entrywise:
@@ -183,8 +171,7 @@ class Examiner:
     def _measure_rounding(self, tensors: list[Tensor]) -> None:
         """Set what rounding can do to the gradients. L is known to `ROUNDING`; the backward pass is measured."""
         loss, (gradients,) = self.here
-        others = [scaled_gradients(loss, self.backward, factor) for factor in FACTORS]
-        others += [summed_gradients(loss, self.backward, parts) for _, parts in loss.parts_of_dy()]
+        others = [other for _, other in loss.others(self.backward)]
         self.here = Point(loss, (gradients, *others))
         most = MAX_NOISE * max(float(np.abs(gradient).max(initial=0.0)) for gradient in gradients.values())
         for tensor in tensors:
@@ -198,12 +185,12 @@ class Examiner:
     def _settle(self, tensor: Tensor, probes: list[Probe]) -> None:
         """Find the verdict on one tensor. After the first probe that is WRONG there is no need to go on."""
         queue = tensor.worst_first(probes)
-        while queue and not tensor.failed():
+        while queue and not (tensor.kept and tensor.verdict(tensor.kept[-1]) == WRONG):
             probe = queue.popleft()
             if tensor.verdict(probe) == OK:
-                tensor.keep(probe)
+                tensor.kept.append(probe)
             elif math.isnan(probe.got):  # wrong whatever the derivative is
-                tensor.keep(probe._replace(error=0.0))
+                tensor.kept.append(probe._replace(error=0.0))
             elif tensor.method == RICHARDSON:
                 queue.extend(self._by_differences(tensor, probe))
             elif not self._by_complex_step(tensor, probe):
@@ -221,9 +208,9 @@ class Examiner:
         elif not tensor.agrees(probe.expected, again):
             return False
         elif tensor.verdict(again) == WRONG:
-            tensor.keep(probe)
+            tensor.kept.append(probe)
         elif abs(probe.got - probe.expected) <= ROUNDING * self.here.loss.largest_dy:  # as in 1 - tanh(x)^2 for large x
-            tensor.keep(again)
+            tensor.kept.append(again)
         else:  # the failure is smaller than what differences can confirm
             tensor.unclear += tensor.entries(probe.direction)
         return True
@@ -231,7 +218,7 @@ class Examiner:
     def _by_differences(self, tensor: Tensor, probe: Probe) -> list[Probe]:
         """Settle a probe that is not OK -> those that take its place, on half of its entries each."""
         if tensor.verdict(probe) == WRONG and self._confirmed(tensor, self.here, probe):
-            tensor.keep(probe)
+            tensor.kept.append(probe)
             return []
         halves = probe.direction.halves(tensor.count) if tensor.hopeless < HOPELESS else []
         if self._elsewhere(tensor, probe.direction, final=not halves):
@@ -246,7 +233,7 @@ class Examiner:
             tensor.scale = max(tensor.scale, largest([probe]))  # where there is a kink in each entry, this is the first
             verdict = tensor.verdict(probe)
             if verdict == OK or (verdict == WRONG and self._confirmed(tensor, point, probe)):
-                tensor.keep(probe)
+                tensor.kept.append(probe)
                 tensor.nearby += tensor.entries(direction)
                 return True
         tensor.hopeless += 1

@@ -4,7 +4,7 @@ dy is fixed and random: an all-ones dy would find nothing, because the outputs o
 the same sum.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from minitransformer.core import Parameter
 
 NEARBY = 0.01  # how far another point is, relative to the spread of each tensor
 REPEATABLE = 1e-9  # two forwards may differ by this, relative to the largest output
+FACTORS = (3.0, 5.0, -7.0, 2.0**-40, 2.0**20)  # of dy: right gradients are as many times as large
 UPSTREAM, OTHER_POINTS = 102, 104  # streams of random numbers: dy must have nothing to do with weights or inputs
 
 
@@ -129,16 +130,17 @@ class Loss:
             gradients[key] = gradients[key] - before[key]
         return gradients
 
-    def parts_of_dy(self) -> list[tuple[str, list[Any]]]:
-        """[(what is 0 in each part, two arrays that add up to dy)], as padding and unused outputs have it."""
+    def others(self, backward: Callable[..., Any]) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
+        """(what another dy is like, the gradients for dy as they follow from it): backward is linear in dy."""
+        for factor in FACTORS:
+            gradients = self.gradients(backward, factor * self.dy)
+            yield f"if dy is {factor:.2g} times as large", {key: found / factor for key, found in gradients.items()}
         shape, numbers = self.dy.shape, np.arange(self.dy.size)
-        width = shape[-1] if len(shape) > 1 else 1
-        half = self.dy[: shape[0] // 2].size if shape else 0
-        even, first = (to_device(part.reshape(shape)) for part in (numbers // width % 2 == 0, numbers < half))
-        return [
-            ("rows of dy are 0, as padding gives", [self.dy * even, self.dy * ~even]),
-            ("dy is 0 for a part of the batch", [self.dy * first, self.dy * ~first]),
-        ]
+        width, half = shape[-1] if len(shape) > 1 else 1, self.dy[: shape[0] // 2].size if shape else 0
+        for what, part in (("rows of dy are", numbers // width % 2 == 0), ("a part of the batch is", numbers < half)):
+            here = to_device(part.reshape(shape))
+            one, two = (self.gradients(backward, self.dy * where) for where in (here, ~here))
+            yield f"where {what} 0, as padding gives", {key: one[key] + two[key] for key in one}
 
     def nearby(self, number: int) -> "Loss":
         """The same function at another point, where every tensor is moved by about a hundredth of its spread."""

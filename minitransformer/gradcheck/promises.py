@@ -93,7 +93,7 @@ class _Trial:
     def use_twice(self) -> None:
         """Compare the gradients of two uses, in every order, with those of each use alone."""
         one, two = self.use, self.use.shuffled(self.rng)
-        dys = [self._dy(use) for use in (one, two)]
+        dys = [np.asarray(self.rng.standard_normal(self._forward(use).first.shape)) for use in (one, two)]
         alone = [self._backward(self._forward(use, dy), check=True) for use, dy in zip((one, two), dys, strict=True)]
         for order in ((1, 0), (0, 1)):
             passes = [self._forward(use, dy) for use, dy in zip((one, two), dys, strict=True)]
@@ -151,8 +151,7 @@ class _Trial:
             arrays = [(DY_KEPT, dy), *((REUSED, gradient) for gradient in use.backward_all(dy, one.cache))]
             held += [(sentence, array, np.array(to_host(array))) for sentence, array in arrays]
         broken = [text for text, array, before in held if not np.array_equal(to_host(array), before, equal_nan=True)]
-        for text in broken[:1]:
-            self._say(text)
+        self.broken += broken[:1]
 
     def _may_lie_anywhere(self, use: Use, dy: Any, alone: Mapping[str, np.ndarray]) -> None:
         """Whether arrays that are not contiguous in memory give the same results."""
@@ -171,8 +170,10 @@ class _Trial:
 
     def _near(self, found: Mapping[str, np.ndarray], alone: Mapping[str, np.ndarray], one: _Pass) -> bool:
         """Whether gradients agree up to the rounding of sums in another order, in which a gradient of 0 is noise."""
-        loudness = np.linalg.norm(one.dy * one.first) / min(map(size_of, [*one.given, *self.weights.values()]))
-        largest = max(np.abs(gradient).max(initial=0.0) for gradient in alone.values())
+        loudness = np.linalg.norm(one.dy * one.first) / min(
+            map(size_of, [*one.given, *self.weights.values()]), default=1.0
+        )
+        largest = max((np.abs(gradient).max(initial=0.0) for gradient in alone.values()), default=0.0)
         return all(
             found[key].shape == gradient.shape
             and not (np.abs(found[key] - gradient) > SAME * max(largest, QUIET * loudness)).any()
@@ -185,9 +186,6 @@ class _Trial:
         arrays = [layout(fresh(array)) if layout else fresh(array) for array in use.arrays]
         y, cache = use.forward_with(arrays)
         return _Pass(arrays, use.arrays, [np.array(to_host(a)) for a in arrays], y, np.array(to_host(y)), cache, dy)
-
-    def _dy(self, use: Use) -> np.ndarray:
-        return np.asarray(self.rng.standard_normal(self._forward(use).first.shape))
 
     def _backward(
         self,

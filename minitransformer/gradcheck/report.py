@@ -120,10 +120,7 @@ class Report:
             verdict = "cannot tell"
         texts = [f"  WRONG: {text}" for text in self.broken] + [f"  cannot tell: {text}" for text in self.doubts]
         lines = [*texts, *(f"  {check}" for check in self.checks), *(f"  -> {clue}" for clue in self.clues)]
-        return "\n".join([f"{self.name}: {verdict} ({self.reason})", *lines, *self._notes()])
-
-    def _notes(self) -> list[str]:
-        return [f"  {note}" for note in self.notes]
+        return "\n".join([f"{self.name}: {verdict} ({self.reason})", *lines, *(f"  {note}" for note in self.notes)])
 
     def row(self) -> str:
         """One line of a table, and the notes below it. It names the method only if that is not the usual one."""
@@ -131,7 +128,9 @@ class Report:
         method = "" if self.worst.method == COMPLEX_STEP else f", {self.worst.method}"
         if bounds:
             method = f", {RICHARDSON}, bound {max(bounds):.0e}"
-        return "\n".join([f"{self.name:<64} {self.worst.error:8.1e}  ok{method}", *self._notes()])
+        return "\n".join(
+            [f"{self.name:<64} {self.worst.error:8.1e}  ok{method}", *(f"  {note}" for note in self.notes)]
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """The report as plain numbers and strings, for JSON."""

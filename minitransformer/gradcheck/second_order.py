@@ -57,27 +57,13 @@ def hessian_vector_product(
 
     Raises TypeError or ComplexWarning where the backward pass cannot compute with complex numbers.
     """
-    _, product = _gradient_and_product(forward, backward, inputs, parameters, v, dy)
-    return product
-
-
-def _gradient_and_product(
-    forward: Callable[..., tuple],
-    backward: Callable[..., Any],
-    inputs: Arrays,
-    parameters: Mapping[str, Parameter],
-    v: Arrays,
-    dy: Any,
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(gradient, H v), each {name: array}, from one forward and one backward pass."""
     h = 1j * derivatives.H
     nudged = {key: x + h * v[key] for key, x in inputs.items()}
     nudged |= {key: parameter.data + h * v[key] for key, parameter in parameters.items()}
     with warnings.catch_warnings():
         warnings.simplefilter("error", np.exceptions.ComplexWarning)  # a part of H v would be lost
         gradients = _gradients(forward, backward, inputs, parameters, nudged, dy + 0j)
-    real = {key: gradient.real for key, gradient in gradients.items()}
-    return real, {key: gradient.imag / derivatives.H for key, gradient in gradients.items()}
+    return {key: gradient.imag / derivatives.H for key, gradient in gradients.items()}
 
 
 def _gradients(
@@ -171,11 +157,11 @@ def check_second_order(
     dy = to_device(np.asarray(rng.standard_normal(y.shape)))
     u, v = ({key: to_device(np.asarray(rng.standard_normal(x.shape))) for key, x in values.items()} for _ in range(2))
     try:
-        gradient, Hv = _gradient_and_product(forward, backward, inputs, parameters, v, dy)
-        _, Hu = _gradient_and_product(forward, backward, inputs, parameters, u, dy)
+        Hv, Hu = (hessian_vector_product(forward, backward, inputs, parameters, way, dy) for way in (v, u))
     except (TypeError, np.exceptions.ComplexWarning) as error:
         return SecondOrderReport(name, math.nan, math.nan, math.nan, math.inf, f"not with complex numbers: {error}")
-    scale = max(_norm(Hv), _norm(Hu), SMALL * _norm(gradient)) or 1.0
+    size = _norm(_gradients(forward, backward, inputs, parameters, values, dy))
+    scale = max(_norm(Hv), _norm(Hu), SMALL * size) or 1.0
     slope = _dot(u, Hv)
     witness, bound, reason = 0.0, math.inf, ""
     if differences:
@@ -188,8 +174,7 @@ def check_second_order(
         witness, bound = abs(slope - expected) / scale, derivatives.SLACK * uncertain / scale + ROUNDING
         if not witness <= bound:
             reason = "the backward pass is not analytic: the complex step and differences of the gradient do not agree"
-    size = _norm(Hv) / (_norm(gradient) or 1.0)
-    return SecondOrderReport(name, abs(slope - _dot(v, Hu)) / scale, size, witness, bound, reason)
+    return SecondOrderReport(name, abs(slope - _dot(v, Hu)) / scale, _norm(Hv) / (size or 1.0), witness, bound, reason)
 
 
 def check_layer_second_order(

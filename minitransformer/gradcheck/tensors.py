@@ -45,10 +45,6 @@ class Tensor:
         """Random direction `number`, on some of the entries or on all."""
         return Direction(self.keys, number, places)
 
-    def entry(self, i: int) -> Direction:
-        """The direction of one entry."""
-        return Direction(self.keys, 0, np.array([i]))
-
     def resolved(self, probe: Probe) -> bool:
         """Whether the derivative is known well enough to judge a gradient by it."""
         return math.isfinite(probe.error) and probe.error <= RESOLUTION * self.scale
@@ -62,14 +58,6 @@ class Tensor:
         if not self.resolved(probe):
             return CANNOT_TELL
         return OK if self.agrees(probe.got, probe) else WRONG
-
-    def keep(self, probe: Probe) -> None:
-        """Take a probe into the report."""
-        self.kept.append(probe)
-
-    def failed(self) -> bool:
-        """Whether the last probe in the report is WRONG."""
-        return bool(self.kept) and self.verdict(self.kept[-1]) == WRONG
 
     def worst_first(self, probes: list[Probe]) -> deque[Probe]:
         """The probes in the order in which they are to be settled."""

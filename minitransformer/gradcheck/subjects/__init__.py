@@ -5,21 +5,8 @@ position of its switches, in one of the files of this folder. A test fails for a
 rows are used by the property tests, the protocol tests and the comparison with PyTorch.
 """
 
-from minitransformer.gradcheck.subjects import convolution, functions, layers, models, positions, recurrent
+from minitransformer.gradcheck.subjects import convolution, functions, layers, models, positions, recurrent  # noqa: F401
 from minitransformer.gradcheck.subjects.models import BASE
 from minitransformer.gradcheck.subjects.table import SUBJECTS, Problem, Sizes, Subject, select_subjects
 
-__all__ = [
-    "BASE",
-    "SUBJECTS",
-    "Problem",
-    "Sizes",
-    "Subject",
-    "convolution",
-    "functions",
-    "layers",
-    "models",
-    "positions",
-    "recurrent",
-    "select_subjects",
-]
+__all__ = ["BASE", "SUBJECTS", "Problem", "Sizes", "Subject", "select_subjects"]

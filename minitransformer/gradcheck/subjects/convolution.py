@@ -14,14 +14,17 @@ from minitransformer.gradcheck.check import randomize_parameters
 from minitransformer.gradcheck.subjects.functions import activation
 from minitransformer.gradcheck.subjects.layers import DROPOUT, target
 from minitransformer.gradcheck.subjects.models import LARGE_EPS, loss_problem
-from minitransformer.gradcheck.subjects.table import Problem, Sizes, draw, draw_ids, layer_problem, register
+from minitransformer.gradcheck.subjects.table import (
+    Problem,
+    Sizes,
+    draw,
+    draw_ids,
+    draw_tokens,
+    layer_problem,
+    register,
+)
 from minitransformer.layers.convolution import CONV_ACTIVATIONS
 from minitransformer.models import ConvConfig, ConvLM
-
-
-def draw_mask_of_tokens(n: Sizes, rng: np.random.Generator, padded: bool) -> np.ndarray | None:
-    """Which tokens are no padding (B, T), or None if there is none."""
-    return draw_ids(rng, n, n.T, padded=True) != 0 if padded else None
 
 
 def conv1d(
@@ -39,7 +42,7 @@ def conv1d(
     def function(x, W, b, mask):
         return F.conv1d(x, W, b, dilation, causal, mask)
 
-    constants = {"mask": draw_mask_of_tokens(n, rng, padded)}
+    constants = {"mask": draw_tokens(n, rng, padded)}
     return Problem(function, F.conv1d_backward, {"x": x, "W": W, "b": b}, constants, {})
 
 
@@ -54,7 +57,7 @@ def conv_layer(
 ) -> Problem:
     """A convolution from C to F features, with its parameters."""
     layer = L.Conv1d(n.C, n.F, 3, dilation=dilation, causal=causal, bias=bias, dtype=dtype)
-    return layer_problem(layer, rng, target(n, rng, dtype), {"mask": draw_mask_of_tokens(n, rng, padded)})
+    return layer_problem(layer, rng, target(n, rng, dtype), {"mask": draw_tokens(n, rng, padded)})
 
 
 def activated(
@@ -64,7 +67,7 @@ def activated(
     layer: Layer = L.ActivatedConv1d(n.C, 3, dilation=2, dtype=dtype, **options)
     if dropout is not None:
         layer = L.Residual(layer, n.C, dropout_rate=dropout, dtype=dtype)
-    return layer_problem(layer, rng, target(n, rng, dtype), {"mask": draw_mask_of_tokens(n, rng, padded=True)})
+    return layer_problem(layer, rng, target(n, rng, dtype), {"mask": draw_tokens(n, rng, padded=True)})
 
 
 def conv_lm(
@@ -98,20 +101,9 @@ register("Conv1d bias=False dilation=2", L.Conv1d, conv_layer, bias=False, dilat
 for name in CONV_ACTIVATIONS:
     register(f"ActivatedConv1d activation={name}", L.ActivatedConv1d, activated, activation=name)
     register(f"Residual convolution activation={name}", L.Residual, activated, activation=name, dropout=DROPOUT)
-MODELS: dict[str, dict[str, Any]] = {
-    **{
-        f"ConvLM activation={name} norm={norm}": {"dropout": DROPOUT, "activation": name, "norm": norm}
-        for name, norm in itertools.product(CONV_ACTIVATIONS, NORMS)
-    },
-    **{
-        f"ConvLM dilation=2 kernel_size=2 tied={tied}": {
-            "dropout": 0.0,
-            "dilation": 2,
-            "kernel_size": 2,
-            "tie_embeddings": tied,
-        }
-        for tied in (True, False)
-    },
-}
-for row, switches in MODELS.items():
-    register(row, ConvLM, conv_lm, stack=True, **switches)
+for name, norm in itertools.product(CONV_ACTIVATIONS, NORMS):
+    row = f"ConvLM activation={name} norm={norm}"
+    register(row, ConvLM, conv_lm, stack=True, dropout=DROPOUT, activation=name, norm=norm)
+for tied in (True, False):
+    row = f"ConvLM dilation=2 kernel_size=2 tied={tied}"
+    register(row, ConvLM, conv_lm, stack=True, dropout=0.0, dilation=2, kernel_size=2, tie_embeddings=tied)

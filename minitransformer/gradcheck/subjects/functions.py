@@ -68,37 +68,28 @@ def dropout(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float
 
 
 def attention(
-    n: Sizes, rng: np.random.Generator, dtype: DTypeLike, mask: str = "none", dropout: float = 0.0
+    n: Sizes,
+    rng: np.random.Generator,
+    dtype: DTypeLike,
+    mask: str = "none",
+    dropout: float = 0.0,
+    groups: int | None = None,
+    scale: float | None = None,
 ) -> Problem:
-    """Attention under a mask; each forward drops the same weights."""
-    q, k, v = (draw(rng, dtype, n.B, n.H, length, n.D) for length in (n.T, n.S, n.S))
+    """Attention under a mask; each forward drops the same weights. With a scale it has a bias too, as in T5."""
+    inputs = _queries_and_keys(n, rng, dtype, groups)
+    if scale is not None:
+        inputs["bias"] = draw(rng, dtype, n.H, n.T, n.S)
 
-    def function(q, k, v, allowed):
-        return F.scaled_dot_product_attention(q, k, v, allowed, dropout, make_generator(1))
+    def function(q, k, v, *rest):
+        *bias, allowed = rest
+        options = {"bias": bias[0] if bias else None, "scale": scale}
+        return F.scaled_dot_product_attention(q, k, v, allowed, dropout, make_generator(1), **options)
 
     def backward(dy, cache):
-        return F.scaled_dot_product_attention_backward(dy, cache)[:3]  # the fourth is None, as there is no bias
+        return F.scaled_dot_product_attention_backward(dy, cache)[: len(inputs)]  # without a bias, the fourth is None
 
-    return Problem(function, backward, {"q": q, "k": k, "v": v}, {"allowed": draw_mask(mask, rng, n, n.T, n.S)}, {})
-
-
-def biased_attention(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, mask: str, scale: float) -> Problem:
-    """Attention with a bias of the scores and another scale, as T5 has it."""
-    q, k, v = (draw(rng, dtype, n.B, n.H, length, n.D) for length in (n.T, n.S, n.S))
-    inputs = {"q": q, "k": k, "v": v, "bias": draw(rng, dtype, n.H, n.T, n.S)}
-
-    def function(q, k, v, bias, allowed):
-        return F.scaled_dot_product_attention(q, k, v, allowed, bias=bias, scale=scale)
-
-    constants = {"allowed": draw_mask(mask, rng, n, n.T, n.S)}
-    return Problem(function, F.scaled_dot_product_attention_backward, inputs, constants, {})
-
-
-def grouped_attention(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, mask: str, groups: int) -> Problem:
-    """Attention whose heads share `groups` heads of keys and values."""
-    inputs = _queries_and_keys(n, rng, dtype, groups)
-    constants = {"allowed": draw_mask(mask, rng, n, n.T, n.S)}
-    return Problem(F.scaled_dot_product_attention, _three_gradients, inputs, constants, {})
+    return Problem(function, backward, inputs, {"allowed": draw_mask(mask, rng, n, n.T, n.S)}, {})
 
 
 def tiled_attention(
@@ -166,10 +157,6 @@ def _queries_and_keys(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, grou
     q = draw(rng, dtype, n.B, n.H, n.T, n.D)
     k, v = (draw(rng, dtype, n.B, math.gcd(groups or n.H, n.H), n.S, n.D) for _ in range(2))
     return {"q": q, "k": k, "v": v}
-
-
-def _three_gradients(dy, cache):
-    return F.scaled_dot_product_attention_backward(dy, cache)[:3]  # the fourth is None, as there is no bias
 
 
 def cross_entropy(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, smoothing: float, padding: bool) -> Problem:
@@ -268,12 +255,12 @@ for mask in (*MASKS, *ODD_MASKS):
 register(f"attention dropout={DROPOUT}", F.scaled_dot_product_attention, attention, mask="both", dropout=DROPOUT)
 for scale in (1.0, 0.5):
     row = f"attention bias=True scale={scale}"
-    register(row, F.scaled_dot_product_attention, biased_attention, mask="both", scale=scale)
+    register(row, F.scaled_dot_product_attention, attention, mask="both", scale=scale)
 register("attention T=1", F.scaled_dot_product_attention, attention, lengths={"T": 1})
 register("attention B=1", F.scaled_dot_product_attention, attention, lengths={"B": 1})
 for groups in (1, 3):
     switches: dict[str, Any] = {"lengths": SHARED, "mask": "both", "groups": groups}
-    register(f"attention groups={groups}", F.scaled_dot_product_attention, grouped_attention, **switches)
+    register(f"attention groups={groups}", F.scaled_dot_product_attention, attention, **switches)
 
 PATTERNS: dict[str, dict[str, Any]] = {
     "everything": {},

@@ -27,6 +27,8 @@ from minitransformer.layers.feed_forward import ACTIVATIONS
 from minitransformer.layers.qk_norm import NormalizedProjection
 
 DROPOUT = 0.3
+NORM_KINDS: tuple[Any, ...] = (L.LayerNorm, L.RMSNorm)
+HEAD_KINDS: tuple[Any, ...] = (L.SelfAttention, L.CrossAttention)
 
 
 def config(n: Sizes, dropout: float = 0.0, **changes: Any) -> TransformerConfig:
@@ -68,14 +70,9 @@ def lora(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
     return layer_problem(layer, rng, target(n, rng, dtype))
 
 
-def layer_norm(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, eps: float = 1e-5) -> Problem:
-    """LayerNorm."""
-    return layer_problem(L.LayerNorm(n.C, eps=eps, dtype=dtype), rng, target(n, rng, dtype))
-
-
-def rms_norm(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, eps: float = 1e-5) -> Problem:
-    """RMSNorm."""
-    return layer_problem(L.RMSNorm(n.C, eps=eps, dtype=dtype), rng, target(n, rng, dtype))
+def normalization(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, kind: type[Any], eps: float = 1e-5) -> Problem:
+    """LayerNorm or RMSNorm."""
+    return layer_problem(kind(n.C, eps=eps, dtype=dtype), rng, target(n, rng, dtype))
 
 
 def positional_encoding(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
@@ -119,20 +116,22 @@ def experts(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, k: int, **opti
     return layer_problem(L.MixtureOfExperts(config(n, **fields, **options), dtype=dtype), rng, target(n, rng, dtype))
 
 
-def self_attention(
+def multi_head(
     n: Sizes,
     rng: np.random.Generator,
     dtype: DTypeLike,
+    kind: type[Any],
     mask: str = "none",
     dropout: float = 0.0,
     num_kv_heads: int | None = None,
     d_k: int | None = None,
 ) -> Problem:
-    """Multi-head attention of a sequence to itself."""
-    layer = L.SelfAttention(
-        n.C, n.H, num_kv_heads=math.gcd(num_kv_heads or n.H, n.H), dropout_rate=dropout, d_k=d_k, dtype=dtype
-    )
-    return layer_problem(layer, rng, target(n, rng, dtype), {"allowed": draw_mask(mask, rng, n, n.T, n.T)})
+    """Multi-head attention of a sequence to itself, or of the target to the memory."""
+    options: dict[str, Any] = {"num_kv_heads": math.gcd(num_kv_heads or n.H, n.H), "d_k": d_k, "dtype": dtype}
+    layer = kind(n.C, n.H, dropout_rate=dropout, **options)
+    cross = kind is L.CrossAttention
+    inputs = target_and_memory(n, rng, dtype) if cross else target(n, rng, dtype)
+    return layer_problem(layer, rng, inputs, {"allowed": draw_mask(mask, rng, n, n.T, n.S if cross else n.T)})
 
 
 def normalized_projection(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
@@ -141,22 +140,6 @@ def normalized_projection(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) 
     linear = L.Linear(n.C, sum(widths), dtype=dtype)
     layer = NormalizedProjection(linear, widths, d_k, eps=0.1, dtype=dtype)
     return layer_problem(layer, rng, target(n, rng, dtype))
-
-
-def cross_attention(
-    n: Sizes,
-    rng: np.random.Generator,
-    dtype: DTypeLike,
-    mask: str = "none",
-    dropout: float = 0.0,
-    num_kv_heads: int | None = None,
-    d_k: int | None = None,
-) -> Problem:
-    """Multi-head attention of the target to the memory."""
-    layer = L.CrossAttention(
-        n.C, n.H, num_kv_heads=math.gcd(num_kv_heads or n.H, n.H), dropout_rate=dropout, d_k=d_k, dtype=dtype
-    )
-    return layer_problem(layer, rng, target_and_memory(n, rng, dtype), {"allowed": draw_mask(mask, rng, n, n.T, n.S)})
 
 
 def altered(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, output: bool) -> Problem:
@@ -177,17 +160,15 @@ def altered_rows(
     return layer_problem(layer, rng, target(n, rng, dtype), {"allowed": draw_mask("both", rng, n, n.T, n.T)})
 
 
-def residual_self(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, norm: str, dropout: float) -> Problem:
-    """A residual connection around a sub-layer with one input."""
-    layer = L.Residual(L.SelfAttention(n.C, n.H, dtype=dtype), n.C, dropout_rate=dropout, norm=norm, dtype=dtype)
+def residual(
+    n: Sizes, rng: np.random.Generator, dtype: DTypeLike, kind: type[Any], norm: str, dropout: float
+) -> Problem:
+    """A residual connection around a sub-layer with one input or two."""
+    layer = L.Residual(kind(n.C, n.H, dtype=dtype), n.C, dropout_rate=dropout, norm=norm, dtype=dtype)
+    if kind is L.CrossAttention:
+        constants = {"allowed": draw_mask("padding", rng, n, n.T, n.S)}
+        return layer_problem(layer, rng, target_and_memory(n, rng, dtype), constants)
     return layer_problem(layer, rng, target(n, rng, dtype), {"allowed": draw_mask("both", rng, n, n.T, n.T)})
-
-
-def residual_cross(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, norm: str, dropout: float) -> Problem:
-    """A residual connection around a sub-layer with two inputs."""
-    layer = L.Residual(L.CrossAttention(n.C, n.H, dtype=dtype), n.C, dropout_rate=dropout, norm=norm, dtype=dtype)
-    constants = {"allowed": draw_mask("padding", rng, n, n.T, n.S)}
-    return layer_problem(layer, rng, target_and_memory(n, rng, dtype), constants)
 
 
 def encoder(
@@ -211,10 +192,9 @@ register("Linear", L.Linear, linear)
 register("LoRALinear", L.LoRALinear, lora)
 register("Linear bias=False", L.Linear, linear, bias=False)
 register("Linear blocks=3", L.Linear, linear, blocks=3)
-register("LayerNorm", L.LayerNorm, layer_norm)
-register("LayerNorm eps=0.3", L.LayerNorm, layer_norm, eps=0.3)
-register("RMSNorm", L.RMSNorm, rms_norm)
-register("RMSNorm eps=0.3", L.RMSNorm, rms_norm, eps=0.3)
+for kind in NORM_KINDS:
+    register(kind.__name__, kind, normalization, kind=kind)
+    register(f"{kind.__name__} eps=0.3", kind, normalization, kind=kind, eps=0.3)
 register("PositionalEncoding", L.PositionalEncoding, positional_encoding)
 register("Embedding", L.Embedding, embedding)
 register("OutputProjection", L.OutputProjection, output_projection)
@@ -232,20 +212,17 @@ for scores, renormalize, k in itertools.product(("softmax", "sigmoid"), (True, F
     row = f"MixtureOfExperts scores={scores} renormalize={renormalize} k={k}"
     register(row, L.MixtureOfExperts, experts, expert_scores=scores, renormalize_experts=renormalize, k=k)
 
-for mask in (*MASKS, *ODD_MASKS):
-    register(f"SelfAttention mask={mask}", L.SelfAttention, self_attention, mask=mask)
-    register(f"CrossAttention mask={mask}", L.CrossAttention, cross_attention, mask=mask)
-register("SelfAttention dropout", L.SelfAttention, self_attention, mask="both", dropout=DROPOUT)
-register("CrossAttention dropout", L.CrossAttention, cross_attention, mask="padding", dropout=DROPOUT)
-register("SelfAttention T=1", L.SelfAttention, self_attention, lengths={"T": 1})
-register("SelfAttention B=1", L.SelfAttention, self_attention, lengths={"B": 1})
+for mask, kind in itertools.product((*MASKS, *ODD_MASKS), HEAD_KINDS):
+    register(f"{kind.__name__} mask={mask}", kind, multi_head, kind=kind, mask=mask)
+register("SelfAttention dropout", L.SelfAttention, multi_head, kind=L.SelfAttention, mask="both", dropout=DROPOUT)
+register("CrossAttention dropout", L.CrossAttention, multi_head, kind=L.CrossAttention, mask="padding", dropout=DROPOUT)
+register("SelfAttention T=1", L.SelfAttention, multi_head, kind=L.SelfAttention, lengths={"T": 1})
+register("SelfAttention B=1", L.SelfAttention, multi_head, kind=L.SelfAttention, lengths={"B": 1})
 
-for groups in (1, 2):
-    grouped: dict[str, Any] = {"lengths": {"H": 4, "D": 2}, "mask": "padding", "num_kv_heads": groups}
-    register(f"SelfAttention num_kv_heads={groups}", L.SelfAttention, self_attention, **grouped)
-    register(f"CrossAttention num_kv_heads={groups}", L.CrossAttention, cross_attention, **grouped)
-    register(f"SelfAttention d_k=5 num_kv_heads={groups}", L.SelfAttention, self_attention, d_k=5, **grouped)
-    register(f"CrossAttention d_k=5 num_kv_heads={groups}", L.CrossAttention, cross_attention, d_k=5, **grouped)
+for groups, widths, kind in itertools.product((1, 2), ({}, {"d_k": 5}), HEAD_KINDS):
+    row = f"{kind.__name__} {'d_k=5 ' if widths else ''}num_kv_heads={groups}"
+    grouped: dict[str, Any] = {"lengths": {"H": 4, "D": 2}, "mask": "padding", "num_kv_heads": groups, **widths}
+    register(row, kind, multi_head, kind=kind, **grouped)
 
 register("NormalizedProjection", NormalizedProjection, normalized_projection)
 
@@ -267,8 +244,8 @@ MODERN: dict[str, Any] = {"normalization": "rms", "activation": "swiglu", "bias"
 for norm in NORMS:
     for rate in (0.0, DROPOUT):
         switches: dict[str, Any] = {"norm": norm, "dropout": rate}
-        register(f"Residual self norm={norm} dropout={rate}", L.Residual, residual_self, **switches)
-        register(f"Residual cross norm={norm} dropout={rate}", L.Residual, residual_cross, **switches)
+        register(f"Residual self norm={norm} dropout={rate}", L.Residual, residual, kind=L.SelfAttention, **switches)
+        register(f"Residual cross norm={norm} dropout={rate}", L.Residual, residual, kind=L.CrossAttention, **switches)
         masks = ("both",) if norm == "sandwich" or not rate else MASKS
         for mask, (kind, make) in itertools.product(masks, STACKS if rate or norm != "sandwich" else ()):
             row = f"{kind.__name__} norm={norm} dropout={rate} mask={mask}"

@@ -1,7 +1,7 @@
 """The rows for whole models: from token ids to the loss, with respect to all parameters. BERT's parts are here too."""
 
 import itertools
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -193,58 +193,55 @@ def classifier_head(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropou
     return layer_problem(layer, rng, {"x": draw(rng, dtype, n.B, n.T, n.C)})
 
 
-def _register_model(name: str, covers: Callable[..., Any], make: Callable[..., Problem], **options: Any) -> None:
-    register(name, covers, make, stack=True, **options)
-
-
+register_model = partial(register, stack=True)
 for norm, tied, eps, rate in itertools.product(("post", "pre"), (True, False), (0.0, 0.1), (0.0, DROPOUT)):
     switches: dict[str, Any] = {"norm": norm, "tie_embeddings": tied, "label_smoothing": eps, "dropout": rate}
     row = f"Transformer norm={norm} tied={tied} smoothing={eps} dropout={rate}"
-    _register_model(row, Transformer, transformer, **switches)
-_register_model("Transformer final_norm=True", Transformer, transformer, final_norm=True)
+    register_model(row, Transformer, transformer, **switches)
+register_model("Transformer final_norm=True", Transformer, transformer, final_norm=True)
 for norm, final in (("pre", False), ("post", True)):
     row = f"Transformer norm={norm} tied=False final_norm={final}"
-    _register_model(row, Transformer, transformer, norm=norm, tie_embeddings=False, final_norm=final)
-_register_model("Transformer norm=sandwich", Transformer, transformer, norm="sandwich", dropout=DROPOUT)
-_register_model("Transformer logits", Transformer, transformer, loss=False)
-_register_model("Transformer padding=False", Transformer, transformer, padding=False)
-_register_model("Transformer T=1", Transformer, transformer, lengths={"T": 1})
-_register_model("Transformer B=1", Transformer, transformer, lengths={"B": 1})
+    register_model(row, Transformer, transformer, norm=norm, tie_embeddings=False, final_norm=final)
+register_model("Transformer norm=sandwich", Transformer, transformer, norm="sandwich", dropout=DROPOUT)
+register_model("Transformer logits", Transformer, transformer, loss=False)
+register_model("Transformer padding=False", Transformer, transformer, padding=False)
+register_model("Transformer T=1", Transformer, transformer, lengths={"T": 1})
+register_model("Transformer B=1", Transformer, transformer, lengths={"B": 1})
 
 MODERN: dict[str, Any] = {"positions": "rope", "normalization": "rms", "activation": "swiglu", "bias": False}
 for positions in POSITIONS:
-    _register_model(f"GPT positions={positions}", GPT, gpt, dropout=DROPOUT, positions=positions)
+    register_model(f"GPT positions={positions}", GPT, gpt, dropout=DROPOUT, positions=positions)
 row = "GPT tied=False norm=post scaled"
-_register_model(row, GPT, gpt, dropout=DROPOUT, tie_embeddings=False, norm="post", scale_embeddings=True)
-_register_model("GPT like LLaMA", GPT, gpt, dropout=DROPOUT, **MODERN)
-_register_model("GPT num_experts=3", GPT, gpt, dropout=DROPOUT, num_experts=3, balance_weight=0.0)
+register_model(row, GPT, gpt, dropout=DROPOUT, tie_embeddings=False, norm="post", scale_embeddings=True)
+register_model("GPT like LLaMA", GPT, gpt, dropout=DROPOUT, **MODERN)
+register_model("GPT num_experts=3", GPT, gpt, dropout=DROPOUT, num_experts=3, balance_weight=0.0)
 for kind, fields in ATTENTION_KINDS.items():
-    _register_model(f"GPT attention={kind}", GPT, gpt, dropout=DROPOUT, num_kv_heads=1, **fields)
-_register_model("GPT positions=rope num_kv_heads=1", GPT, gpt, dropout=DROPOUT, num_kv_heads=1, positions="rope")
+    register_model(f"GPT attention={kind}", GPT, gpt, dropout=DROPOUT, num_kv_heads=1, **fields)
+register_model("GPT positions=rope num_kv_heads=1", GPT, gpt, dropout=DROPOUT, num_kv_heads=1, positions="rope")
 TODAY: dict[str, Any] = {**MODERN, "num_kv_heads": 1, "d_k": 4, "d_v": 4, "qk_norm": True}  # like Qwen3, Gemma 3, Qwen2
-_register_model("GPT d_k=4 d_v=4 qk_norm=True", GPT, gpt, dropout=DROPOUT, **TODAY)
+register_model("GPT d_k=4 d_v=4 qk_norm=True", GPT, gpt, dropout=DROPOUT, **TODAY)
 GEMMA: dict[str, Any] = {"norm": "sandwich", "attention": "windowed", "window": 2, "full_layers": (1,)}
 GEMMA |= {"rope_base": 100.0, "rope_factor": 3.0, "window_rope_base": 20.0}
-_register_model("GPT norm=sandwich full_layers=1", GPT, gpt, dropout=DROPOUT, **{**TODAY, **GEMMA})
-_register_model("GPT qkv_bias=True", GPT, gpt, dropout=DROPOUT, **MODERN, qkv_bias=True)
+register_model("GPT norm=sandwich full_layers=1", GPT, gpt, dropout=DROPOUT, **{**TODAY, **GEMMA})
+register_model("GPT qkv_bias=True", GPT, gpt, dropout=DROPOUT, **MODERN, qkv_bias=True)
 for positions in ("relative", "alibi"):
     row = f"GPT attention=tiled positions={positions}"
-    _register_model(row, GPT, gpt, dropout=DROPOUT, attention="tiled", positions=positions)
+    register_model(row, GPT, gpt, dropout=DROPOUT, attention="tiled", positions=positions)
 for count in (2, 1000):
     row = f"GPT tokens_per_block={count}"
-    _register_model(row, GPT, gpt, dropout=DROPOUT, tokens_per_block=count)
+    register_model(row, GPT, gpt, dropout=DROPOUT, tokens_per_block=count)
 row = "BERT head=masked tokens_per_block=2"
-_register_model(row, BERT, bert, dropout=DROPOUT, head="masked", tokens_per_block=2)
-_register_model("BERT head=masked", BERT, bert, dropout=DROPOUT, head="masked")
-_register_model("BERT head=masked positions=rope", BERT, bert, dropout=DROPOUT, head="masked", positions="rope")
-_register_model("BERT head=classes", BERT, bert, dropout=DROPOUT, head="classes")
+register_model(row, BERT, bert, dropout=DROPOUT, head="masked", tokens_per_block=2)
+register_model("BERT head=masked", BERT, bert, dropout=DROPOUT, head="masked")
+register_model("BERT head=masked positions=rope", BERT, bert, dropout=DROPOUT, head="masked", positions="rope")
+register_model("BERT head=classes", BERT, bert, dropout=DROPOUT, head="classes")
 ALBERT: dict[str, Any] = {"num_layers": 3, "share_layers": True}
-_register_model("Transformer share_layers=True", Transformer, transformer, dropout=DROPOUT, **ALBERT)
-_register_model("BERT head=masked share_layers=True", BERT, bert, dropout=DROPOUT, head="masked", **ALBERT)
-_register_model("ViT", ViT, vit, dropout=DROPOUT)
+register_model("Transformer share_layers=True", Transformer, transformer, dropout=DROPOUT, **ALBERT)
+register_model("BERT head=masked share_layers=True", BERT, bert, dropout=DROPOUT, head="masked", **ALBERT)
+register_model("ViT", ViT, vit, dropout=DROPOUT)
 V1_1: dict[str, Any] = {"activation": "geglu_tanh", "tie_output": False, "scale_output": False}
-_register_model("Transformer T5", Transformer, t5, dropout=DROPOUT)
-_register_model("Transformer T5 version=1.1", Transformer, t5, dropout=DROPOUT, **V1_1)
+register_model("Transformer T5", Transformer, t5, dropout=DROPOUT)
+register_model("Transformer T5 version=1.1", Transformer, t5, dropout=DROPOUT, **V1_1)
 register("Patches", Patches, patches)
 register("BERTEmbedding", BERTEmbedding, bert_embedding, dropout=DROPOUT)
 register("MaskedHead", MaskedHead, masked_head, dropout=DROPOUT)

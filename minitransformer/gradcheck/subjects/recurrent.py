@@ -16,8 +16,8 @@ from minitransformer.gradcheck.subjects.table import (
     Problem,
     Sizes,
     draw,
-    draw_ids,
     draw_mask,
+    draw_tokens,
     layer_problem,
     register,
 )
@@ -27,11 +27,6 @@ from minitransformer.system.generators import make_generator
 DROPOUT, LAYERS = 0.3, 3
 BLOCKS = {"lstm": 4, "gru": 3}
 STATES = {"lstm": "hc", "gru": "h"}  # the letters of the state's arrays
-
-
-def draw_tokens(n: Sizes, rng: np.random.Generator, padded: bool) -> np.ndarray | None:
-    """Which of T steps are tokens (B, T), or None if all are: padding at the end of some rows."""
-    return draw_ids(rng, n, n.T, padded=True) > 0 if padded and n.V > 1 else None
 
 
 def rows_of(y: xp.ndarray, state: tuple[xp.ndarray, ...]) -> xp.ndarray:

@@ -174,6 +174,11 @@ def draw_ids(rng: np.random.Generator, n: Sizes, length: int, padded: bool = Fal
     return ids
 
 
+def draw_tokens(n: Sizes, rng: np.random.Generator, padded: bool) -> np.ndarray | None:
+    """Which of T steps are tokens (B, T), or None if all are: padding at the end of some rows."""
+    return draw_ids(rng, n, n.T, padded=True) > 0 if padded and n.V > 1 else None
+
+
 MASKS = ("none", "padding", "causal", "both", "empty_row")
 ODD_MASKS = ("nothing", "random")
 
