@@ -26,7 +26,7 @@ from minitransformer.core import Layer, Parameter
 from minitransformer.gradcheck.examine import Examiner, Tensor
 from minitransformer.gradcheck.loss import Loss
 from minitransformer.gradcheck.probes import Point
-from minitransformer.gradcheck.report import COMPLEX_STEP, WRONG, Report
+from minitransformer.gradcheck.report import COMPLEX_STEP, WRONG, Report, TensorCheck, badness
 
 TOLERANCE = 1e-12  # for the complex step
 MAX_ENTRIES = 300  # a tensor with more is checked along random directions
@@ -89,11 +89,11 @@ def check_gradients(
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
         examiner = Examiner(here, backward, directions)
-        checks = examiner.trust(tensors) if method == COMPLEX_STEP else examiner.examine(tensors, method)
-        if method == COMPLEX_STEP and any(check.verdict == WRONG for check in checks):  # is it to be trusted here?
+        checks = _trusted(examiner, tensors) if method == COMPLEX_STEP else examiner.examine(tensors, method)
+        if checks is None:
             tensors = _tensors(loss, together, max_entries, tolerance)
             checks = examiner.examine(tensors, None)
-        elif method != COMPLEX_STEP and not loss.repeats():
+        if method != COMPLEX_STEP and not loss.repeats():
             return _cannot_tell(name, tensors, "two forward passes of the same input gave different outputs")
     return Report(name, tuple(checks), _reason(tensors))
 
@@ -118,6 +118,19 @@ def _tensors(loss: Loss, together: bool, max_entries: int, tolerance: float) -> 
         for key, value in loss.values.items()
         if value.size
     ]
+
+
+def _trusted(examiner: Examiner, tensors: list[Tensor]) -> list[TensorCheck] | None:
+    """The checks by the complex step, or None if the forward turns out not to be analytic."""
+    try:
+        checks = examiner.trust(tensors)
+    except Exception:  # whatever the forward raises, it does not take complex numbers
+        return None
+    worst = max(zip(checks, tensors, strict=True), key=lambda pair: badness(pair[0]))[1]
+    if worst.summary().verdict != WRONG:
+        return checks
+    again = Tensor(worst.title, worst.keys, worst.shape, worst.entrywise, least=worst.least)
+    return checks if examiner.examine([again], None)[0].verdict == WRONG else None
 
 
 def _cannot_tell(name: str, tensors: list[Tensor], reason: str) -> Report:

@@ -170,7 +170,7 @@ class Examiner:
 
     def _measure_rounding(self, tensors: list[Tensor]) -> None:
         """Set what rounding can do to the gradients. L is known to `ROUNDING`; the backward pass is measured."""
-        loss, (gradients,) = self.here
+        loss, (gradients, *_) = self.here
         others = [other for _, other in loss.others(self.backward)]
         self.here = Point(loss, (gradients, *others))
         most = MAX_NOISE * max(float(np.abs(gradient).max(initial=0.0)) for gradient in gradients.values())

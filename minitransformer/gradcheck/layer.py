@@ -1,6 +1,5 @@
 """Judging a layer: its gradients, at the given inputs and at others, and the promises of the layer protocol."""
 
-import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -30,23 +29,22 @@ def check_layer(
     arguments (masks, ids). The layer must be float64. With `dropout_seed` each forward draws from a fresh generator
     with that seed, so all draw the same dropout. `randomize` first fills the parameters with order-one random numbers,
     because initial weights (gamma = 1, b = 0) hide mistakes. With `vary` the gradients are also checked with other
-    numbers of sequences and tokens, with axes of one length, and with inputs five times as large. The report names
-    what was left out, because the layer does not take it. `options` go to `check_gradients`. Afterwards weights and
-    gradients are what they were.
+    numbers of sequences and tokens, with axes of one length, and with inputs five times as large, as far as the layer
+    takes them. `options` go to `check_gradients`. Afterwards weights and gradients are what they were.
 
     Raises LayerError, which has the file and the line, if the layer's own code fails, and what `check_gradients` does.
     """
-    given = Use(layer, named([_writeable(x) for x in inputs]), tuple(context), dropout_seed)
-    name = name or type(layer).__name__
-    seed = options.get("seed", 0)
+    given, name = Use(layer, named(inputs), tuple(context), dropout_seed), name or type(layer).__name__
     with placed_errors(), restored(layer):
         if randomize:
             randomize_parameters(layer)
         notes, doubts = [given.summary()], list[str]()
         float64_values(given.inputs, given.parameters)
-        promises = examine_promises(given, seed)
+        promises = examine_promises(given, options.get("seed", 0))
         if promises.moves:
-            return Report(name, (), "no derivative was tried", promises.broken, (), (), tuple(notes))
+            return Report(
+                name or type(layer).__name__, (), "no derivative was tried", promises.broken, (), (), tuple(notes)
+            )
         backward = "adding" if promises.assigned else "backward"
         report = _check(given, getattr(given, backward), name, **options)
         uses = [given]
@@ -59,15 +57,10 @@ def check_layer(
             for text, some in (("also with {}", fitting), ("not with {}: the layer does not take that", left_out)):
                 notes += [text.format(", ".join(use.label for use in some))] if some else []
         with np.errstate(all="ignore"):
-            clues = explain(uses, backward, report.failures, seed) if report.failures else []
-    labelled = [f"right with the inputs as given, but not with {uses[0].label}"] if uses[0].label else []
-    return dataclasses.replace(
-        report,
-        broken=promises.broken,
-        doubts=(*promises.doubts, *doubts),
-        clues=(*labelled, *clues),
-        notes=tuple(notes),
-    )
+            clues = explain(uses, backward, report.failures, options.get("seed", 0)) if report.failures else []
+    clues = [f"right with the inputs as given, but not with {uses[0].label}"] * bool(uses[0].label) + clues
+    doubts = [*promises.doubts, *doubts]
+    return Report(name, report.checks, report.reason, promises.broken, tuple(doubts), tuple(clues), tuple(notes))
 
 
 def _first_wrong(
@@ -96,8 +89,3 @@ def _first_wrong(
 
 def _check(use: Use, backward: Callable[..., Any], name: str, **options: Any) -> Report:
     return check_gradients(use.forward, backward, use.inputs, use.parameters, name=name, **options)
-
-
-def _writeable(x: Any) -> Any:
-    """A copy, so that a forward that writes into its input can be told so."""
-    return np.array(x) if isinstance(x, np.ndarray) else x

@@ -86,7 +86,7 @@ class Report:
     @property
     def worst(self) -> TensorCheck:
         """The check with the largest error. A NaN counts as largest, a check without any derivative as smallest."""
-        return max(self.checks, key=_badness)
+        return max(self.checks, key=badness)
 
     @property
     def error(self) -> float:
@@ -148,7 +148,8 @@ class Report:
         }
 
 
-def _badness(check: TensorCheck) -> float:
+def badness(check: TensorCheck) -> float:
+    """What the worst check has most of."""
     if math.isinf(check.tolerance):
         return -1.0
     return math.inf if math.isnan(check.error) else check.error

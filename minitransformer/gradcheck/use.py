@@ -247,8 +247,9 @@ def fresh(array: np.ndarray) -> Any:
 
 
 def named(inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-    """{name: array}: "input", or "input 0" and so on if there are several."""
-    return {f"input {i}" if len(inputs) > 1 else "input": x for i, x in enumerate(inputs)}
+    """{name: copy that may be written to}: "input", or "input 0" and so on if there are several."""
+    copies = [np.array(x) if isinstance(x, np.ndarray) else x for x in inputs]
+    return {f"input {i}" if len(inputs) > 1 else "input": x for i, x in enumerate(copies)}
 
 
 @contextlib.contextmanager

@@ -9,7 +9,6 @@ import numpy as np
 from minitransformer.core import Layer, Parameter
 from minitransformer.gradcheck import Report, check_layer
 from minitransformer.layers import LayerNorm, Linear
-from minitransformer.layers import SelfAttention as LibraryAttention
 from tests.gradcheck.small_layers import SHAPE, C, Function, T, X, draw
 
 IDS = np.array([[1, 4, 1], [0, 2, 3]])
@@ -246,20 +245,6 @@ class Block(Layer):
 
 
 @right()
-class Attending(Layer):
-    """the library's self-attention inside a layer"""
-
-    def __init__(self):
-        self.attention = LibraryAttention(C, 1, rng=np.random.default_rng(0), dtype=np.float64)
-
-    def forward(self, x):
-        return self.attention.forward(x)
-
-    def backward(self, dy, cache):
-        return self.attention.backward(dy, cache)
-
-
-@right()
 class Twice(Layer):
     """a matrix that is used twice"""
 
@@ -367,20 +352,6 @@ class Gate(Layer):
 
     def through_gate(self, d):
         return d
-
-
-@right()
-class Halves(Layer):
-    """the first half of the features times the SiLU of the second"""
-
-    def forward(self, x):
-        a, b = np.split(x, 2, axis=-1)
-        return a * b * sigmoid(b), (a, b)
-
-    def backward(self, dy, cache):
-        a, b = cache
-        s = sigmoid(b)
-        return np.concatenate([dy * b * s, dy * a * (s + b * s * (1.0 - s))], axis=-1)
 
 
 @right(inputs=(X, draw(2, *SHAPE)))

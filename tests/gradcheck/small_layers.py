@@ -66,25 +66,6 @@ class Affine(Layer):
         parameter.grad += gradient
 
 
-class Deep(Layer):
-    """Several Affine layers one after the other."""
-
-    def __init__(self, count):
-        self.layers = [Affine() for _ in range(count)]
-
-    def forward(self, x, rng=None):
-        caches = []
-        for layer in self.layers:
-            x, cache = layer.forward(x)
-            caches.append(cache)
-        return x, caches
-
-    def backward(self, dy, caches):
-        for layer, cache in zip(reversed(self.layers), reversed(caches), strict=True):
-            dy = layer.backward(dy, cache)
-        return dy
-
-
 def names(checks):
     """The names of TensorChecks."""
     return [check.name for check in checks]

@@ -8,7 +8,7 @@ from minitransformer.core import Layer, Parameter
 from minitransformer.gradcheck import check_gradients, check_layer
 from minitransformer.gradcheck.check import randomize_parameters
 from minitransformer.layers import Linear
-from tests.gradcheck.small_layers import SHAPE, Affine, C, Deep, Function, T, X, draw, names
+from tests.gradcheck.small_layers import SHAPE, Affine, C, Function, T, X, draw, names
 
 MISTAKES = {
     "wrong in the eleventh digit": ("input", "input_gradient", lambda self, dz: (1 + 1e-11) * (dz @ self.W.data.T)),
@@ -37,13 +37,6 @@ def test_a_wrong_gradient_fails_and_no_other(mistake, monkeypatch):
     assert names(report.failures) == [tensor]
     assert report.worst.name == tensor
     assert report.name == "mine"
-
-
-def test_swapped_arguments_of_backward_fail_whatever_generator_the_input_is_from():
-    """dx = dy (x > 0) with dy and x exchanged is x (dy > 0), which only a dy that is not x can tell apart."""
-    x = np.random.default_rng(1).standard_normal(SHAPE)
-    swapped = Function(lambda x: np.maximum(x, 0), lambda dy, x: x * (dy > 0))
-    assert not check_layer(swapped, x, seed=1).passed
 
 
 def test_the_upstream_gradient_has_nothing_to_do_with_the_parameters():
@@ -191,26 +184,8 @@ def test_a_float32_parameter_is_refused_by_its_name():
         check_layer(Model(), X)
 
 
-def test_dropout_is_drawn_and_replayed_in_every_forward():
-    seen = []
-
-    class Noisy(Layer):
-        def forward(self, x, rng=None):
-            y, cache = F.dropout(x, 0.4, rng)
-            seen.append(y == 0)
-            return y, cache
-
-        def backward(self, dy, cache):
-            return F.dropout_backward(dy, cache)
-
-    assert check_layer(Noisy(), X, dropout_seed=5, vary=False).passed
-    assert seen[0].any()
-    assert len(seen) > X.size
-    assert all(np.array_equal(zeros, seen[0]) for zeros in seen)
-
-
 def test_randomized_parameters_have_order_one_with_gamma_around_one():
-    layer = Deep(1)
+    layer = Affine()
     layer.norm = Normalized(500)
     layer.bias = Parameter(np.zeros(500))
     randomize_parameters(layer)

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from minitransformer import functional as F
 from minitransformer.core import Parameter
 from minitransformer.exercises.planting import planted
 from minitransformer.functional.layer_norm import _layer_norm_backward
@@ -43,21 +42,6 @@ def test_the_product_is_that_of_the_hessian_written_out():
     product = hessian_vector_product(forward, backward, {"x": x}, {"y": weight}, {"x": v, "y": w}, d)
     assert np.allclose(product["x"], d * (6 * x * y * v + 3 * x**2 * w), rtol=1e-14, atol=0)
     assert np.allclose(product["y"], d * 3 * x**2 * v, rtol=1e-14, atol=0)
-
-
-def test_the_product_is_that_of_the_jacobian_of_softmax_differentiated_by_hand():
-    """Of L = sum_i d_i p_i: the second derivatives of p_i are p_i ((1_ij - p_j)(1_ik - p_k) - p_j (1_jk - p_k))."""
-    rng = np.random.default_rng(2)
-    s, d, v = (random_array(rng, 4) for _ in range(3))
-    p, one = np.exp(s) / np.exp(s).sum(), np.eye(4)
-    expected = np.zeros(4)
-    for i in range(4):
-        for j in range(4):
-            for k in range(4):
-                second = p[i] * ((one[i, j] - p[j]) * (one[i, k] - p[k]) - p[j] * (one[j, k] - p[k]))
-                expected[j] += d[i] * second * v[k]
-    product = hessian_vector_product(F.softmax, F.softmax_backward, {"s": s[None]}, {}, {"s": v[None]}, d[None])
-    assert np.allclose(product["s"][0], expected, rtol=1e-13, atol=1e-15)
 
 
 def test_parameters_keep_their_arrays_and_their_gradients():

@@ -118,11 +118,6 @@ def tiled_attention(
     return Problem(function, backward, inputs, {"allowed": draw_mask(mask, rng, n, n.T, n.S)}, {})
 
 
-def elu_plus_one(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
-    """The features of linear attention, on both sides of 0."""
-    return Problem(F.elu_plus_one, F.elu_plus_one_backward, {"x": draw(rng, dtype, n.B, n.T, n.D, std=2.0)}, {}, {})
-
-
 def linear_attention(
     n: Sizes,
     rng: np.random.Generator,
@@ -284,7 +279,7 @@ switches = {"mask": "empty_row", "bias": "distances", "groups": 3, "causal": Tru
 row = "tiled_attention pattern=causal bias=distances groups=3"
 register(row, F.tiled_attention, tiled_attention, lengths=SHARED, **switches)
 register("tiled_attention T=1", F.tiled_attention, tiled_attention, lengths={"T": 1})
-register("elu_plus_one", F.elu_plus_one, elu_plus_one)
+register("elu_plus_one", F.elu_plus_one, activation, function="elu_plus_one")
 for causal in (False, True):
     for mask in ("none", "padding"):
         row = f"linear_attention causal={causal} mask={mask}"

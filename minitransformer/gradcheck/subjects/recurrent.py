@@ -168,8 +168,7 @@ for attention in MEMORY_ATTENTION:
 for attention in SEQ2SEQ_ATTENTION:
     for cell in CELLS:
         row = f"Seq2Seq attention={attention} cell={cell}"
-        fields: dict[str, Any] = {"attention": attention, "cell": cell, "stack": True}
-        register(row, Seq2Seq, seq2seq, **fields)
+        register(row, Seq2Seq, seq2seq, stack=True, attention=attention, cell=cell)
     for changes in ({"bidirectional": True}, {"reverse_source": True}, {"padding": False, "dropout": 0.0}):
         row = f"Seq2Seq attention={attention} " + " ".join(f"{name}={value}" for name, value in changes.items())
         register(row, Seq2Seq, seq2seq, attention=attention, stack=True, **changes)
