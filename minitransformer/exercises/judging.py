@@ -16,6 +16,7 @@ from minitransformer.gradcheck.clues import (
     Output,
     error_of,
     linearity_clue,
+    path_clue,
     place_clue,
     precision_clue,
     ratio_clue,
@@ -142,6 +143,7 @@ def clues_on_one(output: Output, got: np.ndarray, expected: np.ndarray, trial: T
     elif output.kind == "float":
         found.append(ratio_clue(got, expected, problem.ratios, sizes))
         found.append(transpose_clue(got, expected, output))
+        found.append(path_clue(output.name, got, expected, problem.args[0]) if task.linear else None)
     return [clue for clue in found if clue]
 
 

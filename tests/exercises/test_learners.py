@@ -87,6 +87,10 @@ def test_right_answer_passes_however_it_is_returned(body, tmp_path):
         ("dq, dk, dv = right(do, cache)\ndv[:, 1:] *= 2\nreturn dq, dk, dv", "dv is right where the index of S is 0"),
         ("dq, dk, dv = right(do, cache)\ndv[0, 1, 2] += 1\nreturn dq, dk, dv", "worst dv[0,1,2]"),
         ("dq, dk, dv = right(do, cache)\nreturn dq + 1, dk, dv", "dq is not 0 when do is 0"),
+        (
+            "dq, dk, dv = right(do, cache)\nreturn dq - dq.mean(-1, keepdims=True), dk, dv",
+            "one path is missing: what dq",
+        ),
         ("return tuple(x * abs(do).max() for x in right(do, cache))", "does not double when do doubles"),
         ("return right(np.ones_like(do), cache)", "dq does not depend on do"),
         (
