@@ -832,8 +832,11 @@ def main() -> None:
     for truth, table in (("right", RIGHT), ("wrong", WRONG)):
         for judged in table:
             report = judged.check()
-            said = [*report.broken, *report.doubts, *report.clues]
-            said = said or [str(check).split("  ")[-1] for check in report.failures] or [report.notes[0]]
+            said = (
+                [*report.broken, *report.doubts, *report.clues]
+                or [str(check).split("  ")[-1] for check in report.failures]
+                or [report.notes[0]]
+            )
             print(f"| {judged.name} | {truth} | {report.verdict} | {'; '.join(said)} |")
 
 
