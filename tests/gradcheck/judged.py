@@ -468,8 +468,7 @@ class Sequences(Layer):
         self.again = self.g
 
     def forward(self, x):
-        if len(x) != 2:
-            raise ValueError("two sequences, please")
+        assert len(x) == 2
         return x * self.again.data + (x @ self.nothing.data).sum(), x
 
     def backward(self, dy, x):
@@ -832,11 +831,8 @@ def main() -> None:
     for truth, table in (("right", RIGHT), ("wrong", WRONG)):
         for judged in table:
             report = judged.check()
-            said = (
-                [*report.broken, *report.doubts, *report.clues]
-                or [str(check).split("  ")[-1] for check in report.failures]
-                or [report.notes[0]]
-            )
+            said = [*report.broken, *report.doubts, *report.clues]
+            said = said or [str(check).split("  ")[-1] for check in report.failures] or [report.notes[0]]
             print(f"| {judged.name} | {truth} | {report.verdict} | {'; '.join(said)} |")
 
 

@@ -31,7 +31,7 @@ def test_the_row_says_what_was_checked_and_with_which_sizes():
     first, contents, sizes = check_layer(Affine(), X).row().splitlines()
     assert first.endswith("  ok")
     assert contents == "  1 input (24 numbers): input; 2 parameters (20 numbers): W, b"
-    assert sizes == ("  also with B = 1, B = 7, B = T = 3, T = 1, T = 19, T = 131, T = C = 4, inputs 5 times as large")
+    assert sizes == "  also with B = 1, B = 7, B = T = 3, T = 1, T = 19, T = 131, T = C = 4, inputs 5 times as large"
 
 
 def state(layer):
