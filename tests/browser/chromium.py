@@ -16,6 +16,7 @@ FLAGS = (
     "--headless=new",
     "--disable-gpu",
     "--disable-quic",
+    "--disable-features=SpareRendererForSitePerProcess",  # a page here is seldom followed by another one
     "--no-first-run",
     "--disable-background-networking",
     "--disable-component-update",

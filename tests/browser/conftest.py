@@ -5,7 +5,7 @@ import contextlib
 import pytest
 
 from tests.browser import chromium
-from tests.browser.engine import open_engine
+from tests.browser.explorer import open_explorer
 from tests.browser.page import Page
 
 
@@ -19,23 +19,25 @@ def browser():
         yield started
 
 
-@pytest.fixture
-def page(browser):
-    """A page that opens a folder. The test fails if an error was logged, or a request failed or left the folder."""
+@pytest.fixture(scope="session")
+def tab(browser):
+    """The tab of that browser, in which the explorer stays loaded from test to test."""
     with contextlib.ExitStack() as servers:
-        page = Page(browser, servers)
-        yield page
-        problems = page.problems()
-        page.close()
+        yield Page(browser, servers)
+
+
+@pytest.fixture
+def page(tab):
+    """A page that opens a folder. The test fails if an error was logged, or a request failed or left the folder."""
+    yield tab
+    problems = tab.problems()
+    if problems:
+        tab.close()
     assert not problems, "\n".join(["", *problems])
 
 
-@pytest.fixture(scope="module")
-def engine(browser, tmp_path_factory):
-    """A page with the engine of the explorer, which the tests of a file share: none of them changes it."""
-    page = Page(browser, contextlib.ExitStack())
-    open_engine(page, tmp_path_factory.mktemp("engine"))
-    yield page
-    problems = page.problems()
-    page.close()
-    assert not problems, "\n".join(["", *problems])
+@pytest.fixture
+def engine(page):
+    """The explorer, for tests that only use its engine."""
+    open_explorer(page)
+    return page

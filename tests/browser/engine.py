@@ -1,15 +1,10 @@
-"""The engine of the explorer in a page of its own, without anything that draws."""
-
-import shutil
-from pathlib import Path
+"""The engine of the explorer: how a test lets it compute a case."""
 
 import numpy as np
 
-from minitransformer.explorer import page_folder
 from minitransformer.explorer.export import position_tables, sizes_of
 from minitransformer.vocabulary import EOS
 
-SCRIPTS = ("data.js", "language.js", "formulas.js", "engine.js", "mistakes.js", "line.js")
 BUILD = """
 function build({sizes, options, weights, PE, ids, smoothing, eps, allowed, edits}) {
   const listed = Mistakes.list.find(({id}) => id === options.mistake)?.options ?? options;
@@ -23,16 +18,6 @@ function build({sizes, options, weights, PE, ids, smoothing, eps, allowed, edits
   return machine;
 }
 """
-
-
-def open_engine(page, folder):
-    """Write and open a page that has only the scripts that compute."""
-    scripts = "".join(f'<script src="{name}"></script>' for name in SCRIPTS)
-    for name in SCRIPTS:
-        shutil.copy(page_folder() / name, folder)
-    start = '<!doctype html><meta charset="utf-8"><title>Engine</title><link rel="icon" href="data:,">'
-    (Path(folder) / "index.html").write_text(start + scripts, "utf-8")
-    page.open(folder)
 
 
 def to_page(case):

@@ -14,6 +14,13 @@ VIEWS = re.findall(
 )
 CELL = "view=cell&cell=cross.ds[0,1,2]"
 UNFOLD = "document.querySelectorAll('details').forEach(details => { details.open = true })"
+ONE_OF_EACH_KIND = """
+const oneOfEachKind = () => { // the arrays of the first attention, the first norm, and so on
+  const arrays = [...App.machine.arrays.values()];
+  const places = new Map([...arrays].reverse().map(({place}) => [place.kind, place.name]));
+  return arrays.filter(({place}) => places.get(place.kind) === place.name).map(({name}) => name);
+};
+"""
 FINISH = "document.getAnimations().forEach(animation => animation.finish());"
 needs_axe = pytest.mark.skipif(not axe_script(), reason=NEEDS_AXE)
 
@@ -23,8 +30,14 @@ def weekly(values):
     return [pytest.param(value, marks=pytest.mark.weekly) for value in values]
 
 
-def open_explorer(page, state="", folder=FOLDER, **options):
-    page.open(folder, f"index.html#{state}", **options)
+def open_explorer(page, state="", folder=FOLDER, *, anew=False, over="file", **look):
+    """Show a state; `anew` loads the page, for a test that depends on more than the state or changes more."""
+    if anew or page.opened != (folder, over):
+        page.open(folder, f"index.html#{state}", over=over, **look)
+    else:
+        page.visit(state, **look)
+    if anew:
+        page.opened = None
     drawn(page)
 
 
@@ -36,7 +49,11 @@ def show(page, state):
 
 def drawn(page):
     """Wait until the page has computed and drawn its state; many steps of Adam and the witnesses take it a while."""
-    until(page, "document.querySelector('main h1') && !document.querySelector('.witnesses output:empty')")
+    until(
+        page,
+        "document.querySelector('main h1') && !document.querySelector('#working, .witnesses output:empty')"
+        " && document.getElementById('loading')?.textContent !== Strings.models.loading",
+    )
 
 
 def until(page, condition):

@@ -6,7 +6,6 @@ python -m tests.browser.numbers
 import contextlib
 import statistics
 import sys
-import tempfile
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +13,8 @@ import numpy as np
 from minitransformer.explorer import page_folder
 from tests.browser import chromium
 from tests.browser.cases import INPUTS, all_cases
-from tests.browser.engine import BUILD, open_engine, to_page
+from tests.browser.engine import BUILD, to_page
+from tests.browser.explorer import open_explorer
 from tests.browser.page import Page
 
 ENGINE = ("language.js", "formulas.js", "engine.js")
@@ -82,9 +82,9 @@ def milliseconds(page, case):
 def engine():
     """A page with the engine, in a browser of its own."""
     driver = chromium.running(chromium.find_browser(), chromium.find_driver())
-    with driver as started, contextlib.ExitStack() as servers, tempfile.TemporaryDirectory() as folder:
+    with driver as started, contextlib.ExitStack() as servers:
         page = Page(started, servers)
-        open_engine(page, folder)
+        open_explorer(page)
         yield page
 
 

@@ -14,6 +14,16 @@ try {
 } catch {} // about:blank has no storage
 """
 
+# By way of another view, so that every element is made anew.
+VISIT = """
+document.activeElement.blur();
+for (const hash of [/view=(?!home|tour)/.test(arguments[0]) ? "#" : "#view=model", arguments[0]]) {
+  history.replaceState(null, "", hash);
+  dispatchEvent(new PopStateEvent("popstate"));
+}
+scrollTo(0, 0);
+"""
+
 # describe(element): how a message names it
 DESCRIBE = """
 const describe = (element) => {

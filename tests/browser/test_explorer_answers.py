@@ -11,7 +11,7 @@ from minitransformer.example import load_example
 from minitransformer.explorer import model_data, write_page
 from minitransformer.explorer.writing import ids_writing, toy_writing
 from minitransformer.models import Transformer, TransformerConfig
-from tests.browser.explorer import FOLDER, address, count, open_explorer, show, type_into, until
+from tests.browser.explorer import address, count, open_explorer, show, type_into, until
 
 pytestmark = pytest.mark.exhaustive
 TASKS = (
@@ -30,7 +30,7 @@ def small_model(vocab_size):
 
 
 def test_right_answers_are_those_of_the_task(page):
-    page.open(FOLDER)
+    open_explorer(page)
     for task in task_names():
         writing = toy_writing(task)
         words = QUESTIONS.get(task, ["stop", "a", "zebra"])

@@ -100,7 +100,7 @@ MOVES = "return document.getAnimations().filter(({playState}) => playState === '
 
 
 def test_letters_are_written_one_after_the_other_once_and_again_if_asked(page):
-    open_explorer(page)
+    open_explorer(page, anew=True)
     delay = "parseFloat(getComputedStyle(li).animationDelay)"
     delays = page.script(f"return [...document.querySelectorAll('.written > li')].map(li => {delay})")
     assert np.diff(delays) == pytest.approx([0.5] * 3)
@@ -109,7 +109,7 @@ def test_letters_are_written_one_after_the_other_once_and_again_if_asked(page):
     assert page.script(MOVES) == 0
     page.click(".again")
     assert page.script(MOVES) > 0
-    open_explorer(page, reduced_motion=True)
+    page.prefer(reduced_motion=True)
     assert not page.script("return document.querySelector('.again').checkVisibility()")
     opacity = "return [...document.querySelectorAll('.written > li')].map(li => getComputedStyle(li).opacity)"
     assert page.script(opacity) == ["1"] * 4

@@ -50,7 +50,7 @@ def scripts_of(page):
 
 @pytest.mark.parametrize("over", ["file", *weekly(["http"])])
 def test_a_word_of_other_letters_or_a_longer_one_loads_the_second_model_once(page, over):
-    open_explorer(page, START, over=over)
+    open_explorer(page, START, over=over, anew=True)
     assert scripts_of(page) == 0
     type_word(page, "tops")
     assert address(page) == "view=train&word=tops"
@@ -63,7 +63,7 @@ def test_a_word_of_other_letters_or_a_longer_one_loads_the_second_model_once(pag
 
 
 def test_what_is_done_while_it_loads_is_not_lost_and_loads_it_once(page):
-    open_explorer(page, START)
+    open_explorer(page, START, anew=True)
     page.script("App.set({word: 'grace', model: 'letters'}); App.set({view: 'compare'})")
     until(page, LOADED)
     drawn(page)
@@ -146,10 +146,9 @@ def test_a_model_of_ones_own_stays_alone(page, tmp_path):
 
 
 def test_every_view_shows_the_second_model(page):
-    open_explorer(page, "model=letters")
-    for view, width in itertools.product(VIEWS, (360, 1440)):
-        page.resize(width)
-        show(page, f"view={view}&model=letters&word=explorer&mistake=heads-reshaped&steps=2&cell=dE[3,1]&compare=E")
+    rest = "model=letters&word=explorer&mistake=heads-reshaped&steps=2&cell=dE[3,1]&compare=E"
+    for width, view in itertools.product((360, 1440), VIEWS):
+        open_explorer(page, f"view={view}&{rest}", width=width)
         page.script(UNFOLD)
         page.settle()
         assert page.script("return MODEL.sizes.C") == 24

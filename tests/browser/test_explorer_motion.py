@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.browser.explorer import drawn, open_explorer, until, weekly
+from tests.browser.explorer import address, drawn, open_explorer, until, weekly
 
 pytestmark = pytest.mark.exhaustive
 KEEP = "window.kept = [...document.querySelectorAll('main canvas, header, .inputs, footer, .places, .place')]"
@@ -33,7 +33,7 @@ def test_arrow_key_keeps_all_maps_and_paints_no_number_again(page):
 
 
 @pytest.mark.parametrize("view", ["cell", *weekly(["model"])])
-def test_what_changes_is_painted_as_after_a_reload_and_other_numbers_into_the_same_maps(page, view):
+def test_what_changes_is_painted_as_on_a_new_page_and_other_numbers_into_the_same_maps(page, view):
     for change in ("{edits: 'cross.s:3:2'}", "{steps: 3}", "{word: 'tops'}", *OTHER_ARRAYS):
         open_explorer(page, f"view={view}&cell=cross.s[0,0,3]", width=1440)
         page.script("window.kept = [...document.querySelectorAll('main canvas')]")
@@ -43,8 +43,7 @@ def test_what_changes_is_painted_as_after_a_reload_and_other_numbers_into_the_sa
         assert change in OTHER_ARRAYS or page.script(ALL_STAY)
         shown = page.text("main"), page.script(PICTURES), page.script(HREFS)
         assert shown[1] != before
-        page.reload()
-        drawn(page)
+        open_explorer(page, address(page), width=1440)
         assert (page.text("main"), page.script(PICTURES), page.script(HREFS)) == shown
 
 
@@ -99,7 +98,7 @@ def focus_slider(page):
 
 
 def test_steps_are_the_arrays_in_the_order_in_which_they_are_computed(page):
-    open_explorer(page, "view=model", width=1440)
+    open_explorer(page, "view=model", anew=True, width=1440)
     names = page.script(NAMES)
     drawn = page.script("return [...document.querySelectorAll('.stacks [data-array]')].map(part => part.dataset.array)")
     focus_slider(page)
@@ -124,7 +123,7 @@ def test_steps_are_the_arrays_in_the_order_in_which_they_are_computed(page):
 
 
 def test_playing_shows_one_array_after_the_other_and_changes_no_state(page):
-    open_explorer(page, "view=model", width=1440)
+    open_explorer(page, "view=model", anew=True, width=1440)
     page.script("window.kept = [...document.querySelectorAll('main canvas, main a, .play button')]")
     before = page.script("return [location.href, history.length, JSON.stringify(App.state)]")
     page.script(
@@ -150,7 +149,7 @@ def test_playing_shows_one_array_after_the_other_and_changes_no_state(page):
 
 
 def test_keys_step_play_and_pause(page):
-    open_explorer(page, "view=model", width=1440)
+    open_explorer(page, "view=model", anew=True, width=1440)
     page.script("document.querySelector('.play .back').focus()")
     for key, slider in (("ENTER", 189), ("ARROW_LEFT", 188), ("ARROW_LEFT", 187), ("ARROW_RIGHT", 188)):
         page.press(key)
@@ -166,7 +165,7 @@ def test_keys_step_play_and_pause(page):
 
 
 def test_nothing_plays_by_itself_if_motion_is_not_wanted(page):
-    open_explorer(page, "view=model", width=1440, reduced_motion=True)
+    open_explorer(page, "view=model", anew=True, width=1440, reduced_motion=True)
     assert page.script("return document.querySelectorAll('.play .start, .play select').length") == 0
     focus_slider(page)
     page.press("HOME", "SPACE")
@@ -178,7 +177,7 @@ def test_nothing_plays_by_itself_if_motion_is_not_wanted(page):
 
 @pytest.mark.parametrize("width", [360, 1440])
 def test_array_of_the_step_is_to_be_seen_below_the_bar(page, width):
-    open_explorer(page, "view=model", width=width, height=800)
+    open_explorer(page, "view=model", anew=True, width=width, height=800)
     covered = page.script("""
         return Array.from({length: 19}, () => {
           for (let n = 0; n < 10; n++) document.querySelector(".play .forward").click();

@@ -13,6 +13,7 @@ from tests.browser.explorer import (
     VIEWS,
     address,
     chosen,
+    drawn,
     needs_axe,
     open_explorer,
     read_by_everybody,
@@ -47,7 +48,7 @@ def test_folder_is_smaller_than_a_megabyte():
 @pytest.mark.parametrize("state", [*STATES, *weekly(TRAINED)])
 def test_state_is_loaded_at_once_and_can_be_read_and_operated_by_everybody(page, state):
     """From a server in the light, from a file in the dark: at every width, with the keyboard, and by axe's rules."""
-    open_explorer(page, state, over="http", width=1440)
+    open_explorer(page, state, over="http", anew=True, width=1440)
     assert page.script("return performance.getEntriesByName('ready').length") == 1
     asked_for = page.script("return document.querySelectorAll('script[src], link[rel=stylesheet]').length")
     assert page.requests() == 1 + asked_for
@@ -108,10 +109,10 @@ def test_numbers_on_heat_maps_can_be_read(page, width, dark):
     counted = 0
     for place in ("cross.s", "decoder.norm1.x", "output.z", "E", "encoder.ffn.W_1"):
         show(page, f"view=cell&cell={place}")
-        drawn = page.script(SPY)
-        counted += len(drawn)
-        assert [number for number in drawn if number[1] < 4.49] == []
-        assert max(end - start for _, _, start, end in drawn) <= 42
+        numbers = page.script(SPY)
+        counted += len(numbers)
+        assert [number for number in numbers if number[1] < 4.49] == []
+        assert max(end - start for _, _, start, end in numbers) <= 42
     assert counted > 1000
 
 
@@ -348,20 +349,26 @@ NONSENSE = [
 ]  # fmt: skip
 
 
+GO = "history.replaceState(null, '', `#${arguments[0]}`); dispatchEvent(new PopStateEvent('popstate'))"
+SAID = """
+return [document.querySelector("main h1").innerText, document.querySelector("[role=status]").innerText,
+  App.state.view, App.state.steps, document.body.innerText];
+"""
+
+
 def test_nonsense_in_the_address_shows_the_page(page):
-    for opened in (NONSENSE[0], NONSENSE[-1]):
-        open_explorer(page, opened)
-    for state in NONSENSE:
-        show(page, state)
-        assert page.text("main h1"), state
-        assert "Loss " in page.text("[role=status]"), state
-        assert page.script("return App.state.view") in VIEWS, state
-        assert page.script("return App.state.steps") <= 1000, state
-        assert "undefined" not in page.text(), state
-    for view in VIEWS:
-        show(page, f"view={view}&cell=cross.s[9,9,9]&edits=nothing:0:1,cross.s:99999:1&steps=2&word=x&padding=9")
-        assert page.text("main h1")
-        assert "by hand" not in page.text("[role=status]")
+    open_explorer(page, NONSENSE[0], anew=True)
+    everywhere = "cell=cross.s[9,9,9]&edits=nothing:0:1,cross.s:99999:1&steps=2&word=x&padding=9"
+    for state in [*NONSENSE, *(f"view={view}&{everywhere}" for view in VIEWS)]:
+        page.script(GO, state)
+        drawn(page)
+        heading, status, view, steps, text = page.script(SAID)
+        assert heading, state
+        assert "Loss " in status, state
+        assert everywhere not in state or "by hand" not in status
+        assert view in VIEWS, state
+        assert steps <= 1000, state
+        assert "undefined" not in text, state
 
 
 # --- texts, motion, paper ---
