@@ -2,39 +2,13 @@
 
 import pytest
 
-from minitransformer.explorer import page_folder
-from tests.browser.explorer import read_by_everybody, weekly
+from tests.browser.explorer import open_explorer, read_by_everybody, until, weekly
+from tests.browser.test_explorer_mistakes import FINDINGS
 
 pytestmark = pytest.mark.exhaustive
-FOLDER = page_folder()
+SEEN = ["", "no-scale", "keys-reshaped", "token-twice"]  # the others ring in the engine as they should
 DETECTORS = ["falls", "complex", "rows", "leak", "padding", "formula"]
 
-# For the running example, stop and pots, with trained weights: the tests that ring, and the first wrong array.
-EXPECTED = {
-    "no-scale": ({"formula"}, "encoder.self.s"),
-    "no-scale-backward": ({"complex"}, "cross.dq"),
-    "mask-after-softmax": ({"complex", "rows", "leak", "padding", "formula"}, "decoder.self.m"),
-    "causal-mask-off": ({"leak", "formula"}, "decoder.self.allowed"),
-    "heads-reshaped": ({"padding", "formula"}, "encoder.self.q"),
-    "variance-over-c-1": ({"formula"}, "encoder.norm1.sigma"),
-    "gamma-outside-sums": ({"complex", "rows"}, "decoder.norm3.dx_hat_mean"),
-    "softmax-entry-by-entry": ({"complex", "rows"}, "cross.ds"),
-    "keys-reshaped": ({"complex", "rows", "padding"}, "cross.dk"),
-    "relu-gated-by-gradient": ({"falls", "complex"}, "decoder.ffn.da"),
-    "residual-forgotten": ({"complex"}, "decoder.norm1.dy"),
-    "memory-through-values": ({"complex"}, "cross.dM"),
-    "token-twice": (set(), None),
-    "mean-and-sum": ({"complex"}, "output.dz"),
-}
-
-OFTEN = ["no-scale", "keys-reshaped", "token-twice"]  # the others, too, ring in the engine as they should
-
-UNTIL = """
-const done = arguments[arguments.length - 1];
-const holds = new Function(`return (${arguments[0]});`);
-const ask = () => (holds() ? done() : setTimeout(ask, 20));
-ask();
-"""
 ALL_SHOWN = "document.querySelectorAll('.detectors .bell').length === 6"
 SHOWN = """
 return Object.fromEntries([...document.querySelectorAll(".detectors li")].map(
@@ -50,12 +24,12 @@ return Object.fromEntries(Mistakes.detectors.map(({id, run}) => [id, run(context
 
 
 def open_view(page, fragment="", **settings):
-    page.open(FOLDER, f"index.html#view=break{fragment}", **settings)
+    open_explorer(page, f"view=break{fragment}", **settings)
 
 
 def results(page):
     """{test: (what is shown of its bell, all that it shows)}, once all are there."""
-    page.wait(UNTIL, ALL_SHOWN)
+    until(page, ALL_SHOWN)
     return page.script(SHOWN)
 
 
@@ -64,8 +38,9 @@ def ringing(found):
 
 
 def unfold_trail(page):
-    page.click(".trail summary")
-    page.wait(UNTIL, "document.querySelector('.chip').getClientRects().length")
+    if not page.script("return document.querySelector('.trail details').open"):
+        page.click(".trail summary")
+    until(page, "document.querySelector('.chip').getClientRects().length")
 
 
 def test_list_has_every_mistake_once_and_none_first(page):
@@ -74,8 +49,8 @@ def test_list_has_every_mistake_once_and_none_first(page):
         "return [...document.querySelectorAll('.menu a')].map(a => new URLSearchParams(a.hash).get('mistake'));"
     )
     assert shown[:2] == [None, None]  # the right model, and the reader's own line, which is not there yet
-    assert sorted(shown[2:]) == sorted(EXPECTED)
-    assert page.script("return Mistakes.list.map(({id}) => id);") == list(EXPECTED)
+    assert sorted(shown[2:]) == sorted(FINDINGS)
+    assert page.script("return Mistakes.list.map(({id}) => id);") == list(FINDINGS)
 
 
 CHIPS = """
@@ -91,7 +66,7 @@ return [...a.arrays.keys()].filter((name) => a.data(name).some((x, i) => !(Math.
 """
 
 
-@pytest.mark.parametrize("mistake", ["", *OFTEN, *weekly(name for name in EXPECTED if name not in OFTEN)])
+@pytest.mark.parametrize("mistake", SEEN)
 def test_bells_are_those_of_the_detectors_and_the_trail_begins_where_the_mistake_is(page, mistake):
     open_view(page, f"&mistake={mistake}&look=skip")
     shown, found = results(page), page.script(RUN, mistake)
@@ -99,16 +74,14 @@ def test_bells_are_those_of_the_detectors_and_the_trail_begins_where_the_mistake
     for detector, (bell, number) in found.items():
         assert shown[detector][0] == bell
         assert number in shown[detector][1]
-    rings, first = EXPECTED.get(mistake, (set(), None))
+    rings, first = FINDINGS.get(mistake, (set(), None))
     assert ringing(shown) == rings
     if first:
         assert page.script("return document.querySelector('.trail [data-first]').dataset.first;") == first
         unfold_trail(page)
         chips = page.script(CHIPS)
-        wrong = [name for name, _ in chips]
-        assert wrong[0] == first
-        assert [edited for name, edited in chips if name == first] == [True]
-        assert sorted(wrong) == sorted(page.script(DIFFERENCES, mistake))
+        assert chips[0] == [first, True]
+        assert sorted(name for name, _ in chips) == sorted(page.script(DIFFERENCES, mistake))
 
 
 def test_guesses_are_judged(page):
@@ -133,7 +106,7 @@ def test_a_box_without_a_tick_is_no_guess(page, mistake):
 
 
 def test_trail_is_folded_until_asked(page):
-    open_view(page, "&mistake=softmax-entry-by-entry&look=skip")
+    open_view(page, "&mistake=softmax-entry-by-entry&look=skip", anew=True)
     sentence = "It begins in cross ds. The 112 arrays before it are equal. Of the 79 after it, 77 are wrong."
     assert [line for line in page.text(".trail").splitlines() if line][1:] == [sentence, "All 78 wrong arrays"]
     assert page.text(".trail .pass") == ""
@@ -146,7 +119,7 @@ def test_skipping_lasts_for_other_mistakes(page):
     page.click("[data-focus=skip]")
     results(page)
     page.click("[data-focus=plant-mean-and-sum]")
-    page.wait(UNTIL, "App.state.mistake === 'mean-and-sum'")
+    until(page, "App.state.mistake === 'mean-and-sum'")
     assert ringing(results(page)) == {"complex"}
 
 
@@ -160,7 +133,7 @@ def test_offer_makes_a_silent_mistake_ring(page, fragment, expected):
     assert page.text(".trail") == "Where does the trail of wrong numbers begin?\n\nNo array differs from the right one."
     assert "Nobody notices, and nobody can" in page.text(".moral")
     page.click(".offer")
-    page.wait(UNTIL, "document.querySelector('.trail [data-first]')")
+    until(page, "document.querySelector('.trail [data-first]')")
     assert ringing(results(page)) == expected
 
 
@@ -176,20 +149,20 @@ def test_an_array_of_the_trail_leads_to_its_numbers(page):
     open_view(page, "&mistake=softmax-entry-by-entry&look=skip")
     unfold_trail(page)
     page.click("[data-chip='cross.ds']")
-    page.wait(UNTIL, "App.state.view === 'cell'")
+    until(page, "App.state.view === 'cell'")
     assert page.script("return App.state.cell;") == "cross.ds"
     assert page.script("return [...document.querySelectorAll('.formula.planted')].map(p => p.parentElement.innerText);")
     page.driver.back()
-    page.wait(UNTIL, "App.state.view === 'break'")
+    until(page, "App.state.view === 'break'")
     assert page.script("return App.state.mistake;") == "softmax-entry-by-entry"
 
 
 def test_numbers_say_what_the_right_line_is(page):
-    page.open(FOLDER, "index.html#view=cell&cell=cross.ds&mistake=softmax-entry-by-entry")
+    open_explorer(page, "view=cell&cell=cross.ds&mistake=softmax-entry-by-entry")
     notes = page.script("return [...document.querySelectorAll('.formula.planted')].map(p => p.textContent);")
     assert len(notes) == 1
     assert notes[0].startswith("✗ planted mistake; the right line is: ds")
-    page.open(FOLDER, "index.html#view=cell&cell=decoder.self.p&mistake=causal-mask-off")
+    open_explorer(page, "view=cell&cell=decoder.self.p&mistake=causal-mask-off")
     assert "also forbids every key after the query" in page.text(".formula.planted")
 
 

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from tests.browser.explorer import address, open_explorer, read_by_everybody, show, type_into, weekly
-from tests.browser.test_explorer_break import ALL_SHOWN, UNTIL, results, ringing
+from tests.browser.explorer import address, open_explorer, read_by_everybody, show, type_into, until, weekly
+from tests.browser.test_explorer_break import ALL_SHOWN, results, ringing
 
 pytestmark = pytest.mark.exhaustive
 
@@ -68,27 +68,27 @@ def test_each_problem_has_its_place_and_says_what_was_expected(page):
 def test_a_line_is_typed_planted_tested_and_shared(page):
     open_explorer(page, "view=break", width=1440)
     type_into(page, "line", "ds = p·dp")
-    page.wait(UNTIL, ALL_SHOWN)
+    until(page, ALL_SHOWN)
     assert ringing(results(page)) == {"falls", "complex", "rows"}
     assert "mistake=own" in address(page)
     assert "line=ds+=+p*dp" in address(page)
     assert "Your own line is planted: ds = p*dp." in page.text(".status")
     shown = page.text(".experiment")
     page.reload()
-    page.wait(UNTIL, ALL_SHOWN + " && document.querySelector('.moral')")
+    until(page, ALL_SHOWN + " && document.querySelector('.moral')")
     assert page.text(".experiment") == shown
     type_into(page, "line", "ds = p*(dp - sum[i](p*dp))")
-    page.wait(UNTIL, ALL_SHOWN)
+    until(page, ALL_SHOWN)
     assert ringing(results(page)) == set()
     assert page.text(".moral").startswith("What this shows\n\nNo test rings, and rightly so: no array ")
     page.driver.back()
-    page.wait(UNTIL, "App.state.line === 'ds = p*dp' && " + ALL_SHOWN)
+    until(page, "App.state.line === 'ds = p*dp' && " + ALL_SHOWN)
     assert ringing(results(page)) == {"falls", "complex", "rows"}
 
 
 def test_a_small_difference_is_said_the_same_everywhere(page):
     open_explorer(page, "view=break&mistake=own&line=ds = 1.0000000001*p*(dp - dp_mean)", width=1440)
-    page.wait(UNTIL, ALL_SHOWN + " && document.querySelector('.moral')")
+    until(page, ALL_SHOWN + " && document.querySelector('.moral')")
     assert "1.0000000001" in page.script("return document.querySelector('.changed math').textContent")
     sizes = [re.search(r"more than (1\.14e−10)", page.text(part)) for part in (".moral", ".trail")]
     assert all(sizes)
@@ -119,7 +119,7 @@ def test_a_line_with_a_problem_is_not_planted_and_shows_the_place(page):
 def test_the_right_line_is_shown_only_after_a_try(page):
     open_explorer(page, "view=break")
     page.click("[data-focus='start-ds = p*dp']")
-    page.wait(UNTIL, ALL_SHOWN)
+    until(page, ALL_SHOWN)
     assert page.script("return document.querySelector('.changed details')") is None
     assert "✓" not in page.text(".changed")
     type_into(page, "line", "ds = p*dp*2")
