@@ -32,7 +32,7 @@ const {source, target} = arguments[0].ids;
 const context = Mistakes.context(MODEL, {weights: MODEL.weights.trained, source, target, mistake});
 return {
   numbers: arguments[1].map((name) => Array.from(machine.data(name))),
-  rings: Mistakes.detectors.filter(({run}) => run(context).rings).map(({id}) => id),
+  rings: arguments[1].length && Mistakes.detectors.filter(({run}) => run(context).rings).map(({id}) => id),
   changed: machine.definitions.filter(({name, text}) => text !== context.right().get(name).definition.text)
     .map(({name}) => name),
 };

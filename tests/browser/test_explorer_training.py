@@ -7,19 +7,15 @@ import numpy as np
 import pytest
 
 from minitransformer.example import load_example, numbers
-from minitransformer.explorer import example_data, page_folder, write_page
+from minitransformer.explorer import example_data, write_page
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.models import Transformer
 from minitransformer.training import Adam
-from tests.browser.explorer import VIEWS, address, open_explorer, show, until
+from tests.browser.explorer import ONE_OF_EACH_KIND, VIEWS, address, open_explorer, show, until
 
 pytestmark = pytest.mark.exhaustive
 SLOW = "const step = Engine.Adam.prototype.step; Engine.Adam.prototype.step = function (machine) {\n"
 SLOW += "const end = performance.now() + 40; while (performance.now() < end); step.call(this, machine); };"
-
-
-def shown(page, fragment, **options):
-    page.open(page_folder(), f"index.html#{fragment}", **options)
 
 
 def trained_by_library(steps, lr=0.01, untrained=False):
@@ -51,7 +47,7 @@ def press(page, steps):
 
 
 def test_training_begins_with_untrained_weights(page):
-    shown(page, "view=model")
+    open_explorer(page, "view=model")
     page.script("[...document.querySelectorAll('header nav a')].find(a => a.innerText === Strings.views.train).click()")
     press(page, 10)
     for _ in range(4):
@@ -63,7 +59,7 @@ def test_training_begins_with_untrained_weights(page):
 
 
 def test_what_training_made_is_shown_in_other_views_and_back_at_the_start_they_are_trained(page):
-    shown(page, "view=train&steps=5")
+    open_explorer(page, "view=train&steps=5")
     page.script("App.set({view: 'cell'})")
     assert losses_of(page)[-1] == pytest.approx(trained_by_library(5, untrained=True)[1][5], rel=1e-9)
     assert page.script("return document.querySelector('[data-focus=weights]').value") == "untrained"
@@ -75,7 +71,7 @@ def test_what_training_made_is_shown_in_other_views_and_back_at_the_start_they_a
 
 
 def test_weights_in_a_link_hold_in_every_view(page):
-    shown(page, "")
+    open_explorer(page, "")
     for view, weights in itertools.product(("train", "cell"), ("trained", "untrained")):
         show(page, f"view={view}&weights={weights}&steps=1")
         expected = trained_by_library(1, untrained=weights == "untrained")[1]
@@ -83,7 +79,7 @@ def test_weights_in_a_link_hold_in_every_view(page):
 
 
 def test_trained_weights_can_be_trained_on(page):
-    shown(page, "view=train")
+    open_explorer(page, "view=train")
     page.script(
         "const s = document.querySelector('[data-focus=weights]'); s.value = 'trained';"
         "s.dispatchEvent(new Event('change'))"
@@ -95,7 +91,7 @@ def test_trained_weights_can_be_trained_on(page):
 
 
 def test_first_step_moves_each_weight_with_a_gradient_by_lr(page):
-    shown(page, "view=train&weights=trained")
+    open_explorer(page, "view=train&weights=trained")
     press(page, 1)
     changes = page.script(
         "return App.machine.weights().flatMap((n) => [...App.machine.data(n)].map((w, i) => w - App.run.start[n][i]))"
@@ -108,7 +104,7 @@ def test_first_step_moves_each_weight_with_a_gradient_by_lr(page):
 
 
 def test_weights_that_stay_are_counted_with_the_reason(page):
-    shown(page, "view=train&weights=trained&steps=1")
+    open_explorer(page, "view=train&weights=trained&steps=1")
     said = page.text("main")
     assert "18 are biases of keys" in said  # 6 in each of three attentions
     assert "13 belong to hidden units" in said  # one unit: 6 + 6 weights and a bias
@@ -118,17 +114,8 @@ def test_weights_that_stay_are_counted_with_the_reason(page):
     assert "This gradient is exactly 0" in page.text(".inspector")
 
 
-def test_losses_are_those_of_the_librarys_optimizer(page):
-    shown(page, "")
-    for lr in (0.001, 0.01, 0.1):
-        show(page, f"view=train&weights=trained&lr={lr}")
-        press(page, 10)
-        _, losses, _ = trained_by_library(10, lr)
-        np.testing.assert_allclose(losses_of(page), losses, rtol=1e-7)
-
-
 def test_learning_rate_stands_in_the_url_and_begins_anew(page):
-    shown(page, "view=train&weights=trained&steps=1")
+    open_explorer(page, "view=train&weights=trained&steps=1")
     page.script(
         "const s = document.querySelector('[data-focus=lr]'); s.value = '0.001'; s.dispatchEvent(new Event('change'))"
     )
@@ -139,9 +126,9 @@ def test_learning_rate_stands_in_the_url_and_begins_anew(page):
 
 
 def test_ten_steps_are_ten_times_one_step_and_back_at_the_start_all_is_as_before(page):
-    shown(page, "view=train&steps=10")
+    open_explorer(page, "view=train&steps=10")
     in_one_go = losses_of(page)
-    shown(page, "view=train")
+    open_explorer(page, "view=train")
     loss, status = page.script("return App.machine.loss"), page.text(".status")
     for _ in range(10):
         press(page, 1)
@@ -152,13 +139,13 @@ def test_ten_steps_are_ten_times_one_step_and_back_at_the_start_all_is_as_before
 
 
 def test_first_right_answer_from_untrained_weights_is_found(page):
-    shown(page, "view=train&steps=100")
+    open_explorer(page, "view=train&steps=100")
     _, _, right = trained_by_library(100, untrained=True)
     assert f"The model first wrote the right answer after step {right.index(True)}." in page.text(".seen")
 
 
 def test_long_training_can_be_watched_and_stopped(page):
-    shown(page, "view=train")
+    open_explorer(page, "view=train", anew=True)
     page.script(SLOW)
     press(page, 100)
     assert "Training" in page.text("#working")
@@ -180,7 +167,7 @@ def table(page):
 
 
 def test_the_verdict_says_what_both_sets_of_weights_make_of_the_word(page):
-    shown(page, "view=compare")
+    open_explorer(page, "view=compare")
     said = table(page)
     for name, untrained in (("trained", False), ("untrained", True)):
         example = load_example()
@@ -193,7 +180,7 @@ def test_the_verdict_says_what_both_sets_of_weights_make_of_the_word(page):
 
 
 def test_both_models_are_shown_on_one_scale_and_lead_to_their_cells(page):
-    shown(page, "view=compare&compare=output.z&show=values")
+    open_explorer(page, "view=compare&compare=output.z&show=values")
     assert page.script("return [...document.querySelectorAll('[data-side]')].map((e) => e.dataset.side)") == [
         "trained",
         "untrained",
@@ -203,22 +190,26 @@ def test_both_models_are_shown_on_one_scale_and_lead_to_their_cells(page):
     assert page.script("return [App.state.weights, App.state.cell]") == ["untrained", "output.z[0,0]"]
 
 
-def test_every_array_can_be_compared(page):
-    shown(page, "view=compare")
-    wrong = page.script("""
-        const names = [...document.querySelectorAll(".picker option")].map((option) => option.value);
+def test_every_array_of_one_place_of_each_kind_can_be_compared(page):
+    open_explorer(page, "view=compare")
+    wrong = page.script(
+        ONE_OF_EACH_KIND
+        + """
+        const offered = [...document.querySelectorAll(".picker option")].map((option) => option.value);
+        const names = oneOfEachKind().filter((name) => offered.includes(name));
         const bad = names.filter((compare) => {
           App.set({compare});
           return /NaN|undefined|null|∞/.test(document.getElementById("content").innerText);
         });
         return [names.length, bad];
-    """)
-    assert wrong[0] > 100
+    """
+    )
+    assert wrong[0] > 40
     assert wrong[1] == []
 
 
 def test_steps_of_training_are_compared_too_and_one_set_of_weights_is_said_plainly(page):
-    shown(page, "view=compare&weights=untrained&steps=20")
+    open_explorer(page, "view=compare&weights=untrained&steps=20", anew=True)
     assert "untrained, after 20 steps of Adam" in page.text("main")
     page.script("delete MODEL.weights.untrained; App.set({})")
     assert "only one set of weights" in page.text("main")
