@@ -33,14 +33,6 @@ TRAINED = ["view=train&steps=10&weights=untrained", "view=compare&compare=E"]
 STATES = [*(f"view={view}" for view in VIEWS), f"{CELL}&{LONG_WORD}&{EDITED}"]
 
 
-def test_views_are_those_of_the_page(page):
-    open_explorer(page)
-    assert page.script("return Object.keys(Strings.views)") == VIEWS
-    assert page.script("return [...document.querySelectorAll('header nav a')].map(a => a.getAttribute('href'))") == [
-        "#" if view == "home" else f"#view={view}" for view in VIEWS
-    ]
-
-
 def test_folder_is_smaller_than_a_megabyte():
     assert sum(file.stat().st_size for file in FOLDER.rglob("*")) < 1e6
 
@@ -349,6 +341,7 @@ NONSENSE = [
 ]  # fmt: skip
 
 
+CHANGES = ("1e308", "cross.allowed:0", "output.L")  # what of it are numbers to add
 GO = "history.replaceState(null, '', `#${arguments[0]}`); dispatchEvent(new PopStateEvent('popstate'))"
 SAID = """
 return [document.querySelector("main h1").innerText, document.querySelector("[role=status]").innerText,
@@ -365,7 +358,7 @@ def test_nonsense_in_the_address_shows_the_page(page):
         heading, status, view, steps, text = page.script(SAID)
         assert heading, state
         assert "Loss " in status, state
-        assert everywhere not in state or "by hand" not in status
+        assert ("by hand" in status) == any(each in state for each in CHANGES), state
         assert view in VIEWS, state
         assert steps <= 1000, state
         assert "undefined" not in text, state

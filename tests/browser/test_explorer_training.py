@@ -78,18 +78,6 @@ def test_weights_in_a_link_hold_in_every_view(page):
         assert losses_of(page) == pytest.approx(expected, rel=1e-9)
 
 
-def test_trained_weights_can_be_trained_on(page):
-    open_explorer(page, "view=train")
-    page.script(
-        "const s = document.querySelector('[data-focus=weights]'); s.value = 'trained';"
-        "s.dispatchEvent(new Event('change'))"
-    )
-    press(page, 1)
-    assert losses_of(page) == pytest.approx(trained_by_library(1)[1], rel=1e-9)
-    page.script("App.set({view: 'cell', steps: 0})")
-    assert page.script("return App.weights") == "trained"
-
-
 def test_first_step_moves_each_weight_with_a_gradient_by_lr(page):
     open_explorer(page, "view=train&weights=trained")
     press(page, 1)
@@ -123,19 +111,6 @@ def test_learning_rate_stands_in_the_url_and_begins_anew(page):
     assert losses_of(page)[1] == pytest.approx(trained_by_library(1, 0.001)[1][1], rel=1e-9)
     page.go("index.html#view=train&lr=7")
     assert page.script("return App.state.lr") == 0.01
-
-
-def test_ten_steps_are_ten_times_one_step_and_back_at_the_start_all_is_as_before(page):
-    open_explorer(page, "view=train&steps=10")
-    in_one_go = losses_of(page)
-    open_explorer(page, "view=train")
-    loss, status = page.script("return App.machine.loss"), page.text(".status")
-    for _ in range(10):
-        press(page, 1)
-    assert losses_of(page) == in_one_go
-    press(page, 0)
-    assert page.script("return App.machine.loss") == loss
-    assert page.text(".status") == status
 
 
 def test_first_right_answer_from_untrained_weights_is_found(page):
