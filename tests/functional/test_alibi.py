@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from minitransformer.functional import alibi_bias, alibi_slopes, causal_mask, softmax
-from tests.helpers import device, host, random_array, relative_error
+from tests.helpers import device, host, random_array, relative_error, same
 
 H, T, S, START = 6, 5, 9, 3
 
@@ -35,6 +35,7 @@ def test_the_bias_is_minus_slope_times_distance_in_the_dtype_that_is_asked_for(d
     expected = [[[-slopes[h] * abs(START + t - s) for s in range(S)] for t in range(T)] for h in range(H)]
     assert bias.dtype == dtype
     assert relative_error(bias, expected) <= np.finfo(dtype).eps
+    assert same(alibi_bias(H, S, S, dtype=dtype)[:, START : START + T], bias)
 
 
 def test_under_a_causal_mask_the_weights_are_those_of_the_authors_code():

@@ -155,6 +155,7 @@ REFUSED = [
     (lambda: F.relative_buckets(3, 3, 1, 128, False), "num_buckets = 1"),
     (lambda: F.relative_buckets(3, 3, 32, 8, True), "max_distance = 8"),
     (lambda: F.relative_buckets(3, 3, 32, 16, False), "max_distance = 16"),
+    (lambda: F.sinusoidal_positions(5, 7), "sinusoidal positions need an even d_model, got 7"),
     (lambda: F.rotary_tables(5, 7), "the width of a head must be even, got 7"),
     (lambda: F.rotate(n(1, 1, 5, 8), *F.rotary_tables(5, 8)), "x is float64, but the cosines and sines belong to"),
     # losses

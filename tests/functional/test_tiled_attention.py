@@ -13,8 +13,9 @@ from minitransformer.functional import (
     tiled_attention,
     tiled_attention_backward,
 )
-from minitransformer.functional.attention import BlockPattern, Pattern, tiles
+from minitransformer.functional.attention import BlockPattern, Pattern, tiled, tiles
 from minitransformer.system.generators import make_generator
+from minitransformer.system.process import SINGLE_THREAD
 from tests.helpers import device, host, random_array, relative_error, same
 
 B, H, T, S, D = 2, 6, 7, 10, 3
@@ -60,6 +61,17 @@ def test_tiled_attention_equals_full_attention_under_the_mask_of_its_pattern(pat
     bias = random_array(rng, H, T, S)
     for allowed, some_bias in itertools.product((None, padding, anything), (None, bias)):
         assert_equal(*both(*example(), pattern, allowed, some_bias, tile=tile), bound=1e-13)
+
+
+def test_threads_share_the_backward_pass_unless_its_parts_add_to_one_bias_gradient(monkeypatch):
+    q, k, v, dy = example()
+    for bias, teams in ((None, 1), (random_array(np.random.default_rng(2), H, T, S), 0)):
+        _, cache = tiled_attention(q, k, v, bias=bias)
+        asked = []
+        monkeypatch.setattr(tiled, "team_of_blas", lambda asked=asked: asked.append(1) or SINGLE_THREAD)
+        tiled_attention_backward(dy, cache)
+        monkeypatch.undo()
+        assert len(asked) == teams
 
 
 def test_block_pattern_equals_full_attention_under_its_mask():
