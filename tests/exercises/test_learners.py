@@ -258,13 +258,13 @@ def test_file_in_another_encoding_than_it_declares_gets_one_line(tmp_path):
 
 
 def test_file_that_cannot_be_read_is_not_called_missing(tmp_path, monkeypatch):
-    def refuse(path, **options):
+    def refuse(*arguments, **options):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     path, missing, special = hand_in(EXERCISE, EXERCISE.solution, tmp_path), tmp_path / "no.py", tmp_path / "pipe"
     os.mkfifo(special)
     said = [diagnose(EXERCISE, each)[0].clues for each in (missing, tmp_path, special)]
-    monkeypatch.setattr(files, "open", lambda own, mode: refuse(own) if own == path else open(own, mode), raising=False)
+    monkeypatch.setattr(files, "open", refuse, raising=False)
     said += diagnose(EXERCISE, path)[0].clues
     assert said == [
         (f"there is no file {missing}",),
