@@ -30,13 +30,13 @@ def weekly(values):
     return [pytest.param(value, marks=pytest.mark.weekly) for value in values]
 
 
-def open_explorer(page, state="", folder=FOLDER, *, anew=False, over="file", **look):
-    """Show a state; `anew` loads the page, for a test that depends on more than the state or changes more."""
-    if anew or page.opened != (folder, over):
+def open_explorer(page, state="", folder=FOLDER, *, reload=False, over="file", **look):
+    """Show a state; `reload` loads the page, for a test that depends on more than the state or changes more."""
+    if reload or page.opened != (folder, over):
         page.open(folder, f"index.html#{state}", over=over, **look)
     else:
         page.visit(state, **look)
-    if anew:
+    if reload:
         page.opened = None
     drawn(page)
 

@@ -14,7 +14,7 @@ try {
 } catch {} // about:blank has no storage
 """
 
-# By way of another view, so that every element is made anew.
+# By way of another view, so that every element is made again.
 VISIT = """
 document.activeElement.blur();
 for (const hash of [/view=(?!home|tour)/.test(arguments[0]) ? "#" : "#view=model", arguments[0]]) {

@@ -106,7 +106,7 @@ def test_a_box_without_a_tick_is_no_guess(page, mistake):
 
 
 def test_trail_is_folded_until_asked(page):
-    open_view(page, "&mistake=softmax-entry-by-entry&look=skip", anew=True)
+    open_view(page, "&mistake=softmax-entry-by-entry&look=skip", reload=True)
     sentence = "It begins in cross ds. The 112 arrays before it are equal. Of the 79 after it, 77 are wrong."
     assert [line for line in page.text(".trail").splitlines() if line][1:] == [sentence, "All 78 wrong arrays"]
     assert page.text(".trail .pass") == ""

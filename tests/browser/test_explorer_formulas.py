@@ -243,7 +243,7 @@ return [...document.querySelectorAll(".map canvas")].filter((map) => map.getClie
 
 
 def test_main_arrays_come_first_and_helpers_are_folded_until_one_is_chosen_or_the_reader_opens_them(page):
-    open_explorer(page, "view=cell&cell=cross.s", anew=True, width=1440)
+    open_explorer(page, "view=cell&cell=cross.s", reload=True, width=1440)
     shown = page.script(SHOWN)
     assert shown[:6] == ["cross.s", "cross.ds", "cross.p", "cross.dp", "cross.o", "cross.do"]
     assert not {"cross.m", "cross.n", "cross.x", "cross.M", "cross.b_q", "cross.dp_mean"} & set(shown)

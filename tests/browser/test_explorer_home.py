@@ -100,7 +100,7 @@ MOVES = "return document.getAnimations().filter(({playState}) => playState === '
 
 
 def test_letters_are_written_one_after_the_other_once_and_again_if_asked(page):
-    open_explorer(page, anew=True)
+    open_explorer(page, reload=True)
     delay = "parseFloat(getComputedStyle(li).animationDelay)"
     delays = page.script(f"return [...document.querySelectorAll('.written > li')].map(li => {delay})")
     assert np.diff(delays) == pytest.approx([0.5] * 3)

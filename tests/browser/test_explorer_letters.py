@@ -50,7 +50,7 @@ def scripts_of(page):
 
 @pytest.mark.parametrize("over", ["file", *weekly(["http"])])
 def test_a_word_of_other_letters_or_a_longer_one_loads_the_second_model_once(page, over):
-    open_explorer(page, START, over=over, anew=True)
+    open_explorer(page, START, over=over, reload=True)
     assert scripts_of(page) == 0
     type_word(page, "tops")
     assert address(page) == "view=train&word=tops"
@@ -63,7 +63,7 @@ def test_a_word_of_other_letters_or_a_longer_one_loads_the_second_model_once(pag
 
 
 def test_what_is_done_while_it_loads_is_not_lost_and_loads_it_once(page):
-    open_explorer(page, START, anew=True)
+    open_explorer(page, START, reload=True)
     page.script("App.set({word: 'grace', model: 'letters'}); App.set({view: 'compare'})")
     until(page, LOADED)
     drawn(page)

@@ -98,7 +98,7 @@ def focus_slider(page):
 
 
 def test_steps_are_the_arrays_in_the_order_in_which_they_are_computed(page):
-    open_explorer(page, "view=model", anew=True, width=1440)
+    open_explorer(page, "view=model", reload=True, width=1440)
     names = page.script(NAMES)
     drawn = page.script("return [...document.querySelectorAll('.stacks [data-array]')].map(part => part.dataset.array)")
     focus_slider(page)
@@ -123,7 +123,7 @@ def test_steps_are_the_arrays_in_the_order_in_which_they_are_computed(page):
 
 
 def test_playing_shows_one_array_after_the_other_and_changes_no_state(page):
-    open_explorer(page, "view=model", anew=True, width=1440)
+    open_explorer(page, "view=model", reload=True, width=1440)
     page.script("window.kept = [...document.querySelectorAll('main canvas, main a, .play button')]")
     before = page.script("return [location.href, history.length, JSON.stringify(App.state)]")
     page.script(
@@ -149,7 +149,7 @@ def test_playing_shows_one_array_after_the_other_and_changes_no_state(page):
 
 
 def test_keys_step_play_and_pause(page):
-    open_explorer(page, "view=model", anew=True, width=1440)
+    open_explorer(page, "view=model", reload=True, width=1440)
     page.script("document.querySelector('.play .back').focus()")
     for key, slider in (("ENTER", 189), ("ARROW_LEFT", 188), ("ARROW_LEFT", 187), ("ARROW_RIGHT", 188)):
         page.press(key)
@@ -165,7 +165,7 @@ def test_keys_step_play_and_pause(page):
 
 
 def test_nothing_plays_by_itself_if_motion_is_not_wanted(page):
-    open_explorer(page, "view=model", anew=True, width=1440, reduced_motion=True)
+    open_explorer(page, "view=model", reload=True, width=1440, reduced_motion=True)
     assert page.script("return document.querySelectorAll('.play .start, .play select').length") == 0
     focus_slider(page)
     page.press("HOME", "SPACE")
@@ -177,7 +177,7 @@ def test_nothing_plays_by_itself_if_motion_is_not_wanted(page):
 
 @pytest.mark.parametrize("width", [360, 1440])
 def test_array_of_the_step_is_to_be_seen_below_the_bar(page, width):
-    open_explorer(page, "view=model", anew=True, width=width, height=800)
+    open_explorer(page, "view=model", reload=True, width=width, height=800)
     covered = page.script("""
         return Array.from({length: 19}, () => {
           for (let n = 0; n < 10; n++) document.querySelector(".play .forward").click();

@@ -40,7 +40,7 @@ def test_folder_is_smaller_than_a_megabyte():
 @pytest.mark.parametrize("state", [*STATES, *weekly(TRAINED)])
 def test_state_is_loaded_at_once_and_can_be_read_and_operated_by_everybody(page, state):
     """From a server in the light, from a file in the dark: at every width, with the keyboard, and by axe's rules."""
-    open_explorer(page, state, over="http", anew=True, width=1440)
+    open_explorer(page, state, over="http", reload=True, width=1440)
     assert page.script("return performance.getEntriesByName('ready').length") == 1
     asked_for = page.script("return document.querySelectorAll('script[src], link[rel=stylesheet]').length")
     assert page.requests() == 1 + asked_for
@@ -350,7 +350,7 @@ return [document.querySelector("main h1").innerText, document.querySelector("[ro
 
 
 def test_nonsense_in_the_address_shows_the_page(page):
-    open_explorer(page, NONSENSE[0], anew=True)
+    open_explorer(page, NONSENSE[0], reload=True)
     everywhere = "cell=cross.s[9,9,9]&edits=nothing:0:1,cross.s:99999:1&steps=2&word=x&padding=9"
     for state in [*NONSENSE, *(f"view={view}&{everywhere}" for view in VIEWS)]:
         page.script(GO, state)

@@ -31,7 +31,7 @@ STATES = ["", *weekly(["word=toot&weights=untrained", "word=o", "word=po&smoothi
 
 
 def open_station(page, station, state="", **options):
-    open_explorer(page, f"view=tour&station={station}&{state}", anew=True, **{"width": 1440, **options})
+    open_explorer(page, f"view=tour&station={station}&{state}", reload=True, **{"width": 1440, **options})
 
 
 def untrained():
@@ -226,7 +226,7 @@ return [document.querySelector('[data-focus=next]').disabled,
 
 @pytest.mark.parametrize("state", STATES)
 def test_every_guess_gets_an_answer_and_leads_on(page, state):
-    open_explorer(page, f"view=tour&{state}", anew=True, width=1440)
+    open_explorer(page, f"view=tour&{state}", reload=True, width=1440)
     page.script(PATIENT)
     for station, name in enumerate(STATIONS, 1):
         options = page.script(GIVEN, name).get("options")
@@ -336,7 +336,7 @@ def test_mean_of_the_prices_is_written_out_with_its_weights(page):
 
 
 def test_keyboard_alone_leads_through_the_tour(page):
-    open_explorer(page, "view=tour", anew=True, width=1440)
+    open_explorer(page, "view=tour", reload=True, width=1440)
     for station in range(1, 12):
         assert f"station={station}" in address(page) or station == 1
         page.press("ARROW_RIGHT")  # the question is open: to its first choice
@@ -421,7 +421,7 @@ def test_lessons_are_named_and_on_the_site_linked(page):
 
 @pytest.mark.parametrize("width", [320, 1440, *weekly([360, 768])])
 def test_each_station_fits_the_window_before_and_after_its_answer(page, width):
-    open_explorer(page, "view=tour", anew=True, width=width)
+    open_explorer(page, "view=tour", reload=True, width=width)
     bottom = "return document.querySelector('main > article').getBoundingClientRect().bottom"
     places = set()
     for station in range(1, 13):

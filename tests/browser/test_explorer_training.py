@@ -120,7 +120,7 @@ def test_first_right_answer_from_untrained_weights_is_found(page):
 
 
 def test_long_training_can_be_watched_and_stopped(page):
-    open_explorer(page, "view=train", anew=True)
+    open_explorer(page, "view=train", reload=True)
     page.script(SLOW)
     press(page, 100)
     assert "Training" in page.text("#working")
@@ -184,7 +184,7 @@ def test_every_array_of_one_place_of_each_kind_can_be_compared(page):
 
 
 def test_steps_of_training_are_compared_too_and_one_set_of_weights_is_said_plainly(page):
-    open_explorer(page, "view=compare&weights=untrained&steps=20", anew=True)
+    open_explorer(page, "view=compare&weights=untrained&steps=20", reload=True)
     assert "untrained, after 20 steps of Adam" in page.text("main")
     page.script("delete MODEL.weights.untrained; App.set({})")
     assert "only one set of weights" in page.text("main")
