@@ -253,7 +253,8 @@ def test_file_in_another_encoding_than_it_declares_gets_one_line(tmp_path):
     path.write_bytes(b"word = '\xe4'\n")
     (diagnosis,) = diagnose(EXERCISE, path)
     (clue,) = diagnosis.clues
-    assert clue.startswith("the file does not run: SyntaxError: (unicode error) 'utf-8' codec can't decode byte 0xe4")
+    assert clue.startswith("the file does not run: SyntaxError: ")  # the rest depends on Python's version
+    assert "xe4" in clue
 
 
 def test_file_that_cannot_be_read_is_not_called_missing(tmp_path, monkeypatch):
