@@ -102,6 +102,19 @@ def test_whatever_is_refused_leaves_the_model_as_it_was():
         assert not any(parameter.frozen for parameter in model.parameters())
 
 
+def test_the_generator_that_is_given_draws_the_first_weights():
+    A = [
+        host(
+            add_lora(GPT(gpt_config(7, d_model=6, num_heads=2, d_ff=8, num_layers=1)), ["qkv"], 2, rng=rng)[
+                "blocks.layers.0.self_attention.sublayer.qkv"
+            ].A.data
+        )
+        for rng in map(np.random.default_rng, (1, 2, 1))
+    ]
+    assert (A[0] == A[2]).all()
+    assert (A[0] != A[1]).all()
+
+
 def test_a_second_adapter_around_one_linear_is_refused_and_around_another_is_not():
     model = GPT(gpt_config(29, **SIZES), seed=1)
     first = add_lora(model, ["qkv"], rank=2)

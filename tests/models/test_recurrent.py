@@ -96,6 +96,12 @@ def test_attention_weights_sum_to_one_over_the_tokens_of_the_source(attention, r
     assert same(weights > 0, np.broadcast_to((SOURCE != 0)[:, None, None], weights.shape))
 
 
+def test_the_attention_weights_of_a_source_that_is_not_reversed_are_those_of_the_layer():
+    model = build(attention="dot")
+    (weights,) = model.attention_weights(SOURCE, TARGET_IN).cross
+    assert same(weights[:, 0], model.features(SOURCE, TARGET_IN)[1].decode.attention.attention.weights)
+
+
 @pytest.mark.parametrize("attention", ["none", "additive"])
 def test_reading_the_source_reversed_equals_reading_a_reversed_source(attention):
     """The weights are in the order of the source as it was given."""
