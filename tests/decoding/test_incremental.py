@@ -186,6 +186,16 @@ def test_a_sliding_state_reads_the_later_half_again_whenever_its_window_is_full(
         assert relative_error(logits, host(model(ids[:, end - seen : end]))[:, -1]) < 1e-12, end
 
 
+@pytest.mark.parametrize("window", [1, 2, 5])
+def test_a_sliding_state_may_have_a_smaller_window_than_the_model(window):
+    model, ids = build_gpt("learned", max_len=8), np.random.default_rng(5).integers(1, V, (2, 13))
+    state, seen = SlidingState(model, 2, window), 0
+    for end in range(1, 14):
+        logits = state.extend(ids[:, end - 1 : end])
+        seen = seen + 1 if seen < window else max(1, window // 2)
+        assert relative_error(logits, host(model(ids[:, end - seen : end]))[:, -1]) < 1e-12, end
+
+
 def test_a_sliding_state_keeps_the_sequences_that_are_selected():
     config = gpt_config(11, d_model=12, num_heads=3, d_ff=20, num_layers=1, max_len=6, dropout=0.0)
     model = randomize(GPT(config, dtype=np.float64), scale=0.4)
