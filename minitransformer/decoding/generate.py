@@ -64,9 +64,9 @@ def generate_tokens(
         log_p = choices = log_softmax(to_host(state.extend(ids)))
         if no_repeat:
             choices = forbid_repeats(log_p, said, no_repeat)
-            speechless = np.isneginf(choices).all(axis=-1)
-            choices[speechless] = log_p[speechless]  # the filler replaces their choice below
-            finished |= speechless
+            nothing_allowed = np.isneginf(choices).all(axis=-1)
+            choices[nothing_allowed] = log_p[nothing_allowed]  # the filler is written there instead
+            finished |= nothing_allowed
         token = choose(choices).astype(prompt.dtype)
         log_probs = log_p[rows, token]
         token[finished], log_probs[finished] = filler, 0

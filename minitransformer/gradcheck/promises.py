@@ -1,9 +1,9 @@
 """The promises of the layer protocol that the numbers of one gradient do not show.
 
-forward and backward change neither their arguments nor the parameters, nor what was given or returned before; two
-caches can live at one time; a cache serves two backward passes; gradients are added; how an array lies in memory does
-not matter; and every learnt array is a Parameter that `parameters()` finds. A layer that breaks one of them can have
-right gradients when it is tried alone, and wrong ones in a model.
+forward and backward change neither their arguments nor the parameters, nor arrays that were passed or returned earlier;
+two caches can live at one time; a cache serves two backward passes; gradients are added; the memory layout of an array
+does not matter; and every learned array is a Parameter that `parameters()` finds. A layer that breaks one of these
+promises can have right gradients when it is tried alone, and wrong ones in a model.
 """
 
 import contextlib

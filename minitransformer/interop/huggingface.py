@@ -110,7 +110,7 @@ def from_huggingface(state: Mapping[str, Any], theirs: Mapping[str, Any]) -> dic
 
 
 def _match(state, theirs):
-    """Their tensors by their plain names, the table of ours, once every name and shape agrees, and BERT's options."""
+    """Check that every name and shape agrees -> their tensors by plain name, the table of ours, and BERT's options."""
     config, kind = config_from_huggingface(theirs), theirs["model_type"]
     if config.num_layers > len(state):
         raise ValueError(f"the config has {config.num_layers:,} layers, and the state only {len(state)} tensors")

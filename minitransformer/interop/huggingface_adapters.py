@@ -4,8 +4,8 @@
     load_adapters(model, "adapters")     # into that model without adapters
 
 PEFT stores both matrices transposed, lora_A (r, I) and lora_B (O, r), also for GPT-2, whose own are (I, O). A Linear
-here may join several matrices of the Hugging Face model, such as query, key and value, and RoPE may pair other features
-of a head, which are the columns of B. The conversion is exact all the same:
+here may join several matrices of the Hugging Face model, such as query, key and value, and where RoPE pairs features
+of a head differently, the columns of B are reordered. The conversion is still exact:
 
     saved     three adapters with the same A, each with its part of B = [B_q | B_k | B_v]
     loaded    that again, if all A are equal; else A = [A_q | A_k | A_v] and B = diag(B_q, B_k, B_v), of rank 3r

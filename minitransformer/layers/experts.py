@@ -30,9 +30,9 @@ def weighted_backward(weight: float, backward: Callable[..., Any], *arguments: A
 
 
 def forward_of_tokens(tokens: xp.ndarray, forward: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """forward(*arguments) of x (B, T, C), in which the auxiliary losses count these of B T tokens, without padding.
+    """Run forward(*arguments) on x (B, T, C); the auxiliary losses count only the tokens marked here, not padding.
 
-    `tokens` are booleans whose axes of length 1 do not matter, such as a mask (B, 1, 1, T).
+    `tokens` has B T booleans, True for a token; axes of length 1 do not matter, as in a mask (B, 1, 1, T).
     """
     context = contextvars.copy_context()
     context.run(_tokens.set, tokens.reshape(-1))
@@ -62,7 +62,7 @@ class MixtureOfExperts(Layer):
 
     backward adds the gradient of two losses that are not in y, once for each call: balance_weight times `balance_loss`
     and z_weight times `z_loss`. So `gradcheck` needs both weights 0. Both losses, and the loads below, are means over
-    the tokens that are not padding, which `forward_of_tokens` says; padding is routed too, but its output is not used.
+    the tokens that `forward_of_tokens` marks as not padding; padding is routed too, but its output is not used.
 
     expert_scores="sigmoid" is DeepSeek-V3's router (2024, section 2.1.2): p = sigmoid(x R), the k largest p + bias are
     chosen, and w is made of p alone. The choice has no derivative, so instead of the balance loss, bias gets a gradient

@@ -133,7 +133,7 @@ class RunFolder:
         return locked(self.path) if is_root() else contextlib.nullcontext()
 
     def check_unused(self, overwrite: bool) -> None:
-        """Raise ValueError if there is a run, finished or not, unless it is to be overwritten, or what is no run."""
+        """Raise ValueError for a run that must not be overwritten, finished or not, and for a foreign folder."""
         if self.last_checkpoint and not overwrite:
             raise ValueError(
                 f"{self} holds an unfinished run: resume it with `{self.resume_command}`, "
@@ -282,7 +282,7 @@ def _owner(file: TextIO) -> tuple[str, str]:
 
 
 def _open_own(path: str, flags: int) -> int:
-    """Open a lock file, but nothing elsewhere that has a name here: its content would be lost."""
+    """Open a lock file, but never through a link, soft or hard: the file at its other end would be emptied."""
     with contextlib.suppress(FileNotFoundError):
         found = os.lstat(path)
         if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:

@@ -107,7 +107,7 @@ def _is_printed_to(found: os.stat_result) -> bool:
 
 
 def _open_stream(path: str | os.PathLike) -> BinaryIO:
-    """A pipe or a device, open for writing. What is printed goes on behind it, also if it is a file."""
+    """A pipe or a device, open for writing. What is printed later follows it, also in a file."""
     if not _is_printed_to(os.stat(path)):
         return open(path, "wb", buffering=0)
     sys.stdout.flush()

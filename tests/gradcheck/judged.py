@@ -446,7 +446,7 @@ def summed_backward(dy, x):
 
 @right(says="not with T = 131: the layer does not take that")
 class LimitedPositions(Layer):
-    """learnt positions for at most 32 tokens"""
+    """learned positions for at most 32 tokens"""
 
     def __init__(self):
         self.P = weight(32, C)

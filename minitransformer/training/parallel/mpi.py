@@ -47,7 +47,7 @@ class MPICommunicator(Communicator):
         unlink_shared_memory()
 
     def _finish(self, request: MPI.Request, busy: float = BUSY) -> None:
-        """Wait for an operation that all processes must begin; after `busy` seconds, leave the processor to others.
+        """Wait for an operation that all processes must begin; after `busy` seconds, yield the processor.
 
         Raises ProcessError after `timeout` seconds, with the ranks that do not wait for the same.
         """
@@ -179,9 +179,9 @@ def start() -> None:
 
 
 def unlink_shared_memory() -> None:
-    """Take away the name of the memory that MPICH shares among the processes of a machine, once all have found it.
+    """Unlink the memory that MPICH shares among the processes of a machine, once all of them have opened it.
 
-    They keep it. With a name, it would stay in /dev/shm after processes that were killed or have ended all.
+    It stays usable until they end. Otherwise it would remain in /dev/shm after a process that was killed.
     """
     with contextlib.suppress(OSError):  # there is no such list except in Linux
         for line in Path("/proc/self/maps").read_text("utf-8").splitlines():
