@@ -32,7 +32,7 @@ import numpy as np
 from minitransformer.data.tasks import Batch
 from minitransformer.example import load_example
 from minitransformer.layers import CrossEntropyLoss, FeedForward
-from minitransformer.layers.tensor_parallel import ShardedFeedForward
+from minitransformer.layers.since_2017.tensor_parallel import ShardedFeedForward
 from minitransformer.models import Transformer
 from minitransformer.training import Adam
 from minitransformer.training.gradients import PlainGradients, in_parts

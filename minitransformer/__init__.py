@@ -64,6 +64,8 @@ then `functional`, then `layers`. The command line is
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from minitransformer.lazy import importer
+
 if TYPE_CHECKING:  # for type checkers and editors; Python itself calls __getattr__ below
     from minitransformer.backend import to_device, to_host, use_backend, xp
     from minitransformer.core import Layer, Parameter
@@ -78,26 +80,25 @@ if TYPE_CHECKING:  # for type checkers and editors; Python itself calls __getatt
         load_shakespeare,
         load_text,
     )
-    from minitransformer.decoding import Greedy, Sampling, beam_search, greedy_decode
-    from minitransformer.decoding.translate import translate
+    from minitransformer.decoding import Greedy, Sampling, greedy_decode
+    from minitransformer.decoding.search.beam import beam_search
+    from minitransformer.decoding.search.translate import translate
     from minitransformer.decoding.writing import generate
     from minitransformer.evaluation import mean_loss
     from minitransformer.evaluation.exact_match import exact_match
     from minitransformer.gradcheck import check_layer
     from minitransformer.interop import load_huggingface
     from minitransformer.models import (
-        BERT,
-        GPT,
-        Seq2Seq,
         Seq2SeqConfig,
         Transformer,
         TransformerConfig,
-        bert_config,
-        gpt_config,
         named_config,
         named_seq2seq_config,
         t5_config,
     )
+    from minitransformer.models.before_2017.recurrent import Seq2Seq
+    from minitransformer.models.since_2017.bert import BERT, bert_config
+    from minitransformer.models.since_2017.gpt import GPT, gpt_config
     from minitransformer.plotting import plot_attention
     from minitransformer.tokenizers import (
         BytePairTokenizer,
@@ -108,19 +109,17 @@ if TYPE_CHECKING:  # for type checkers and editors; Python itself calls __getatt
     )
     from minitransformer.training import (
         Adam,
-        AverageOfLast,
-        Checkpointer,
         CrossEntropyLoss,
-        ExponentialAverage,
         Muon,
         TrainingSettings,
         cosine,
-        load_checkpoint,
         noam,
-        save_checkpoint,
         train,
         training_step,
     )
+    from minitransformer.training.saving.averaging import AverageOfLast, ExponentialAverage
+    from minitransformer.training.saving.checkpoint import load_checkpoint, save_checkpoint
+    from minitransformer.training.saving.checkpointer import Checkpointer
 
 __version__ = "0.1.0"
 
@@ -198,22 +197,13 @@ _ROOMS = (
     "training",
     "plotting",
 )
+# first, as `decoding` has a `generate` for states of any kind
+_find = importer(__name__, __all__, ("decoding.writing", *_ROOMS))
 
 
 def __getattr__(name: str) -> Any:
-    """Import a room or one of the names above when it is used for the first time (PEP 562).
-
-    Importing everything at once takes 0.2 s, and the command line needs none of it to print its help.
-    """
-    if name in _ROOMS:
-        return importlib.import_module(f"{__name__}.{name}")
-    if name in __all__:
-        for part in ("decoding.writing", *_ROOMS):  # first, as `decoding` has a `generate` for states of any kind
-            module = importlib.import_module(f"{__name__}.{part}")
-            if hasattr(module, name):
-                globals()[name] = getattr(module, name)
-                return globals()[name]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """Import a room or one of the names above when it is used for the first time."""
+    return importlib.import_module(f"{__name__}.{name}") if name in _ROOMS else _find(name)
 
 
 def __dir__() -> list[str]:

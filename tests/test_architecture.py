@@ -20,7 +20,7 @@ PACKAGE = Path(minitransformer.__file__).parent
 
 # a part may import from earlier lines alone, and from itself
 LAYERING = [
-    {"backend", "course", "vocabulary"},
+    {"backend", "course", "lazy", "vocabulary"},
     {"system"},
     {"checks", "kernels"},
     {"core", "tokenizers"},
@@ -64,24 +64,24 @@ THIRD_PARTY = {
 PROCESSES = re.compile(r"\b(communicator|mpiexec|mpi4py|is_root)\b", re.IGNORECASE)
 KNOW_PROCESSES = (
     "training/parallel/*",
-    "training/checkpointer.py",  # one process writes
+    "training/saving/checkpointer.py",  # one process writes
     "training/loop.py",  # one process shows progress
-    "layers/tensor_parallel.py",
-    "layers/shards.py",
-    "functional/ranks.py",
+    "layers/since_2017/tensor_parallel.py",
+    "layers/since_2017/shards.py",
+    "functional/since_2017/ranks.py",
     "system/devices.py",
     "system/generators.py",
     "system/launcher.py",
 )
 HOST_FILES = (
-    "functional/attention/patterns.py",
+    "functional/since_2017/patterns.py",
     "functional/positions.py",
     "functional/scatter.py",
-    "layers/attention_kinds.py",
+    "layers/since_2017/attention_kinds.py",
     "layers/initializers.py",
-    "layers/kv_cache.py",
+    "layers/since_2017/kv_cache.py",
     "layers/losses.py",
-    "layers/shards.py",
+    "layers/since_2017/shards.py",
 )  # tables, weights, targets, and the positions that a pattern is made of, are computed with NumPy
 # of NumPy, everywhere: what annotations name (np.ndarray, np.random.Generator), and which warnings are not given
 HOST_TYPES = {"ndarray", "random", "errstate"}

@@ -14,7 +14,7 @@ import pytest
 
 from minitransformer.core import Layer, Parameter
 from minitransformer.decoding import decoding_state, fill_mask, greedy_decode
-from minitransformer.decoding.incremental import GPTState, SlidingState
+from minitransformer.decoding.faster.incremental import GPTState, SlidingState
 from minitransformer.evaluation import mean_loss
 from minitransformer.exercises.mine import own_layers
 from minitransformer.inspection import summarize
@@ -41,7 +41,7 @@ from minitransformer.training import (
     save_checkpoint,
     train,
 )
-from minitransformer.training.checkpointer import saved_steps
+from minitransformer.training.saving.checkpointer import saved_steps
 from tests.helpers import host, randomize, relative_error, same
 
 pytestmark = pytest.mark.host_only  # the layers of these tests are written in NumPy

@@ -32,7 +32,7 @@ def test_commands_without_mathematics_do_not_wait_for_numpy(arguments):
 def test_every_name_is_the_one_that_type_checkers_see():
     names = {}
     for node in ast.walk(ast.parse(Path(minitransformer.__file__).read_text("utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module.startswith("minitransformer."):
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("minitransformer.") and node.col_offset:
             names |= {alias.name: importlib.import_module(node.module) for alias in node.names}
     assert set(names) == set(minitransformer.__all__)
     for name, module in names.items():

@@ -4,7 +4,7 @@ from functools import reduce
 
 import numpy as np
 
-from minitransformer.functional.attention.tiled import TILE
+from minitransformer.functional.since_2017.tiled import TILE
 
 HANDS = {
     "total": (

@@ -303,7 +303,8 @@ def explain(error: BaseException, arguments: argparse.Namespace, where: str = ""
     if isinstance(error, INPUT_ERRORS):
         complain(arguments, where + error_message(error))
         return 2
-    from minitransformer.training import NotFiniteError, Stopped
+    from minitransformer.training import NotFiniteError
+    from minitransformer.training.saving.checkpointer import Stopped
 
     if isinstance(error, NotFiniteError):
         complain(arguments, f"{where}{error}", *error.advice)

@@ -4,7 +4,7 @@ import argparse
 import math
 
 from minitransformer.evaluation import strided_windows, windowed_loss
-from minitransformer.models import GPT
+from minitransformer.models.since_2017.gpt import GPT
 from minitransformer.recipes.run import to_json_line
 from minitransformer.recipes.saved import check_known, open_model
 from minitransformer.system.files import read_text

@@ -20,16 +20,9 @@ from minitransformer.inspection import (
     training_memory,
 )
 from minitransformer.interop import is_huggingface_folder, outline_huggingface
-from minitransformer.models import (
-    BERT,
-    GPT,
-    Transformer,
-    TransformerConfig,
-    bert_config,
-    config_names,
-    gpt_config,
-    named_config,
-)
+from minitransformer.models import Transformer, TransformerConfig, config_names, named_config
+from minitransformer.models.since_2017.bert import BERT, bert_config
+from minitransformer.models.since_2017.gpt import GPT, gpt_config
 from minitransformer.recipes import RECIPES
 from minitransformer.recipes.folder import RunFolder
 from minitransformer.recipes.options import LAYER_OPTIONS, TrainOptions, add_option, option_name

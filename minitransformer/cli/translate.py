@@ -14,8 +14,9 @@ from minitransformer.backend import to_host
 from minitransformer.checks import check_choice
 from minitransformer.cli.dialogue import Dialogue, converse, lines_of_input, on_terminal
 from minitransformer.data.pairs import tidy
-from minitransformer.decoding.translate import ALPHA, BEAM, Translation, encode_source, find_translations
-from minitransformer.models import Seq2Seq, Transformer
+from minitransformer.decoding.search.translate import ALPHA, BEAM, Translation, encode_source, find_translations
+from minitransformer.models import Transformer
+from minitransformer.models.before_2017.recurrent import Seq2Seq
 from minitransformer.recipes.options import from_1_to
 from minitransformer.recipes.saved import load_model
 from minitransformer.system.files import check_output, read_lines, read_text

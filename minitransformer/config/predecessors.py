@@ -24,7 +24,7 @@ class Seq2SeqConfig(ModelConfig):
         num_layers: in the encoder and in the decoder.
         cell: "lstm" or "gru".
         attention: "none", one fixed vector (Sutskever et al. 2014); "additive" (Bahdanau et al. 2015); "dot" or
-            "general" (Luong et al. 2015); see layers/memory_attention.py.
+            "general" (Luong et al. 2015); see layers/since_2017/memory_attention.py.
         bidirectional: the encoder reads in both directions (Bahdanau et al.).
         reverse_source: the encoder reads the source from its end (Sutskever et al.), so that the first words of source
             and target are near each other.

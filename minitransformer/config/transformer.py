@@ -59,7 +59,8 @@ class TransformerConfig(ModelConfig):
         dropout: P_drop, on every sub-layer's output and on the embeddings.
         attention_dropout: on the attention weights; not in the paper's text.
         ffn_dropout: between the two matrices of the feed-forward network; not in the paper's text.
-        attention: "full" as in the paper, "tiled", "windowed", "strided" or "linear"; see layers/attention_kinds.py.
+        attention: "full" as in the paper, "tiled", "windowed", "strided" or "linear"; see
+            layers/since_2017/attention_kinds.py.
         window: of windowed and strided attention: a token sees the keys at a distance below it.
         stride: of strided attention: a token also sees every stride-th key.
         full_layers: of windowed attention: layers, counted from 0, that see everything all the same (Gemma 3).
@@ -67,7 +68,7 @@ class TransformerConfig(ModelConfig):
         num_kv_heads: heads of keys and values, each for a group of the num_heads heads; None: one for each head.
         d_k: features of each head's queries and keys (table 3, row B); None: d_model / h.
         d_v: features of each head's values; None: d_model / h. If it is not d_k, attention must be full.
-        qk_norm: RMSNorm for each head's queries and keys (Qwen3, Gemma 3); see layers/qk_norm.py.
+        qk_norm: RMSNorm for each head's queries and keys (Qwen3, Gemma 3); see layers/since_2017/qk_norm.py.
         norm: where the layers normalize: "post" as in the paper, "pre" or "sandwich"; see layers/residual.py.
         final_norm: a normalization after each stack; None: unless post-norm has done so.
         tie_embeddings: source, target and output share one matrix (section 3.4).
@@ -88,7 +89,7 @@ class TransformerConfig(ModelConfig):
         scale_output: multiply by 1 / sqrt(d_model) before the logits: T5 with tied embeddings.
         share_layers: each stack is one layer, used num_layers times; its gradients add up: ALBERT (Lan et al. 2020).
         num_experts: networks of d_ff features in each layer, of which a router chooses some; None: one, the paper.
-        experts_per_token: the number of experts that each token uses; see layers/experts.py.
+        experts_per_token: the number of experts that each token uses; see layers/since_2017/experts.py.
         renormalize_experts: the weights of a token's experts sum to 1 (Mixtral); False: the probabilities as they are.
         expert_scores: "softmax", or "sigmoid" with a bias that balances the experts: DeepSeek-V3.
         balance_weight: of the loss that keeps all experts in use, or of the gradient of their bias; 0: none.

@@ -10,7 +10,7 @@ from minitransformer.data.pairs import PairCorpus, tidy
 from minitransformer.data.tasks import Batch, pad_rows
 from minitransformer.data.text import Corpus
 from minitransformer.data.translation import MAX_LEN, TranslationTask
-from minitransformer.decoding.translate import MASK
+from minitransformer.decoding.search.translate import MASK
 from minitransformer.tokenizers import Tokenizer
 from minitransformer.vocabulary import BOS, EOS
 

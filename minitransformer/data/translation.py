@@ -9,7 +9,7 @@ import numpy as np
 from minitransformer.checks import check_integer
 from minitransformer.data.pairs import Pair, PairCorpus, load_pairs
 from minitransformer.data.tasks import Batch, pad_rows
-from minitransformer.decoding.translate import encode_masked
+from minitransformer.decoding.search.translate import encode_masked
 from minitransformer.tokenizers import BytePairTokenizer, Tokenizer
 from minitransformer.tokenizers.byte_pair import SMALLEST
 from minitransformer.vocabulary import BOS, EOS, PAD

@@ -1,6 +1,7 @@
 """Turning a trained model into sequences."""
 
-from minitransformer.decoding.beam import Hypothesis, beam_search, length_penalty
+from typing import TYPE_CHECKING
+
 from minitransformer.decoding.generate import (
     FilledMasks,
     Generated,
@@ -11,7 +12,11 @@ from minitransformer.decoding.generate import (
 )
 from minitransformer.decoding.rereading import RereadingState, decoding_state
 from minitransformer.decoding.sampling import Greedy, Sampling, forbid_repeats, log_softmax
-from minitransformer.decoding.translate import Translation, find_translations, translate
+from minitransformer.lazy import importer
+
+if TYPE_CHECKING:
+    from minitransformer.decoding.search.beam import Hypothesis, beam_search, length_penalty
+    from minitransformer.decoding.search.translate import Translation, find_translations, translate
 
 __all__ = [
     "FilledMasks",
@@ -33,3 +38,12 @@ __all__ = [
     "log_softmax",
     "translate",
 ]
+
+__getattr__ = importer(
+    __name__,
+    __all__,
+    (
+        "search.beam",
+        "search.translate",
+    ),
+)

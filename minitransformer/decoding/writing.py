@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from minitransformer.decoding.faster.incremental import GPTState, SlidingState
 from minitransformer.decoding.generate import generate as generate_from
-from minitransformer.decoding.incremental import GPTState, SlidingState
 from minitransformer.decoding.rereading import decoding_state
 from minitransformer.decoding.sampling import TEMPERATURE, TOP_P, Sampling
 

@@ -28,7 +28,8 @@ from minitransformer.functional import (
     softmax_backward,
     split_heads,
 )
-from minitransformer.models import GPT, Transformer
+from minitransformer.models import Transformer
+from minitransformer.models.since_2017.gpt import GPT
 
 Numbers = dict[str, np.ndarray]
 

@@ -17,7 +17,7 @@ from minitransformer.experiments.measuring.timing import medians, peak_of_proces
 from minitransformer.experiments.running import Rows
 from minitransformer.experiments.tables import Table, pivot
 from minitransformer.functional import causal_mask
-from minitransformer.layers.attention_kinds import make_attention
+from minitransformer.layers.since_2017.attention_kinds import make_attention
 from minitransformer.plotting import COLORS, counted, mark_powers, pyplot, save_figure
 from minitransformer.system.process import blas_threads, keep_freed_memory
 from minitransformer.system.progress import tqdm

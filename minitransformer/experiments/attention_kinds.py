@@ -17,7 +17,7 @@ from minitransformer.data.text import TextTask
 from minitransformer.evaluation import decode_and_score, mean_loss
 from minitransformer.experiments.running import Rows
 from minitransformer.experiments.tables import Table
-from minitransformer.models import GPT
+from minitransformer.models.since_2017.gpt import GPT
 from minitransformer.plotting import BLUE, COLORS, GREY, pyplot, save_figure
 from minitransformer.recipes import get_recipe
 from minitransformer.recipes.options import TrainOptions

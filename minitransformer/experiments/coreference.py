@@ -26,7 +26,7 @@ from minitransformer.experiments.running import Rows
 from minitransformer.experiments.tables import Table
 from minitransformer.inspection import Rows as Turned
 from minitransformer.inspection import heads, intervene
-from minitransformer.models import BERT, bert_config
+from minitransformer.models.since_2017.bert import BERT, bert_config
 from minitransformer.plotting import pyplot, save_figure
 from minitransformer.system.process import limit_threads
 from minitransformer.system.progress import tqdm

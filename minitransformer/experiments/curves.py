@@ -20,7 +20,8 @@ from minitransformer.experiments.measuring.steps import (
 )
 from minitransformer.experiments.running import Rows
 from minitransformer.experiments.tables import Table
-from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
+from minitransformer.models import Transformer, TransformerConfig
+from minitransformer.models.since_2017.gpt import GPT, gpt_config
 from minitransformer.plotting import BLUE, GREY, ORANGE, count_steps, plot_line, pyplot, save_figure
 from minitransformer.system.process import keep_freed_memory
 from minitransformer.system.progress import tqdm

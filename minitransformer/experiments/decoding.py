@@ -12,12 +12,12 @@ from os import PathLike
 import numpy as np
 
 from minitransformer.decoding import generate
-from minitransformer.decoding.incremental import GPTState
+from minitransformer.decoding.faster.incremental import GPTState
 from minitransformer.experiments.measuring.steps import SIZES, torch_is_installed
 from minitransformer.experiments.measuring.timing import medians
 from minitransformer.experiments.running import Rows
 from minitransformer.experiments.tables import Table, cell
-from minitransformer.models import GPT, gpt_config
+from minitransformer.models.since_2017.gpt import GPT, gpt_config
 from minitransformer.plotting import BLUE, ORANGE, counted, mark_powers, moving_average, plot_line, pyplot, save_figure
 from minitransformer.system.process import blas_threads, keep_freed_memory
 from minitransformer.system.progress import tqdm

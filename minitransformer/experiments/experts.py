@@ -19,7 +19,7 @@ from minitransformer.evaluation import mean_loss
 from minitransformer.experiments.measuring.paired import collect, compared, grouped, plus_minus, train_steps
 from minitransformer.experiments.running import Rows
 from minitransformer.experiments.tables import Table
-from minitransformer.models import GPT, gpt_config
+from minitransformer.models.since_2017.gpt import GPT, gpt_config
 from minitransformer.plotting import pyplot, save_figure
 from minitransformer.tokenizers import CharacterTokenizer
 from minitransformer.training import CrossEntropyLoss

@@ -16,7 +16,8 @@ import numpy as np
 from minitransformer.core import Layer
 from minitransformer.experiments.running import Rows
 from minitransformer.experiments.tables import Table, pivot
-from minitransformer.layers import LSTM, SelfAttention
+from minitransformer.layers import SelfAttention
+from minitransformer.layers.before_2017.recurrent import LSTM
 from minitransformer.plotting import COLORS, GREY, pyplot, save_figure
 
 SECONDS = {True: 5, False: 15}

@@ -21,10 +21,11 @@ from minitransformer.evaluation.loss import mean_loss
 from minitransformer.experiments.measuring.paired import compared, interval, plus_minus
 from minitransformer.experiments.running import Rows
 from minitransformer.experiments.tables import Table
-from minitransformer.models import GPT, gpt_config
+from minitransformer.models.since_2017.gpt import GPT, gpt_config
 from minitransformer.plotting import COLORS, GREY, pyplot, save_figure
 from minitransformer.system.process import keep_freed_memory, limit_threads
-from minitransformer.training import Adam, CrossEntropyLoss, DataParallel, step_with
+from minitransformer.training import Adam, CrossEntropyLoss, step_with
+from minitransformer.training.parallel.threads import DataParallel
 
 SECONDS = {True: 25, False: 300}
 SEEDS, SHARE, STEPS = {True: 1, False: 5}, {True: 0.7, False: 0.5}, {True: 1600, False: 6000}

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minitransformer.backend import to_host
-from minitransformer.decoding.translate import encode_source
+from minitransformer.decoding.search.translate import encode_source
 from minitransformer.experiments.running import Rows
 from minitransformer.experiments.tables import Table
 from minitransformer.models import Transformer

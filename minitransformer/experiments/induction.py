@@ -20,7 +20,7 @@ from minitransformer.experiments.measuring.steps import make_training_step
 from minitransformer.experiments.running import Rows
 from minitransformer.experiments.tables import Table
 from minitransformer.inspection.interventions import heads, intervene
-from minitransformer.models import GPT, gpt_config
+from minitransformer.models.since_2017.gpt import GPT, gpt_config
 from minitransformer.plotting import COLORS, pyplot, save_figure
 from minitransformer.system.process import keep_freed_memory, limit_threads
 

@@ -21,12 +21,14 @@ from minitransformer.experiments.tables import Table
 from minitransformer.models import Transformer
 from minitransformer.system.process import keep_freed_memory, limit_threads
 from minitransformer.system.progress import tqdm
-from minitransformer.training import Adam, CrossEntropyLoss, DataParallel, Diagnostics, step_with
+from minitransformer.training import Adam, CrossEntropyLoss, step_with
 from minitransformer.training.parallel.communicator import ONE_PROCESS, Communicator
 from minitransformer.training.parallel.connect import connect
 from minitransformer.training.parallel.micro_batches import ByLength
 from minitransformer.training.parallel.processes import ProcessParallel
 from minitransformer.training.parallel.sharded import ShardedAdam
+from minitransformer.training.parallel.threads import DataParallel
+from minitransformer.training.watching.diagnostics import Diagnostics
 
 PER_ROW = 10.0
 SECONDS = {True: 90, False: 300}

@@ -15,7 +15,7 @@ from minitransformer.experiments.measuring.steps import multiply, products_of, t
 from minitransformer.experiments.measuring.timing import medians
 from minitransformer.experiments.running import Rows
 from minitransformer.experiments.tables import Table, cell
-from minitransformer.layers import GRU, LSTM
+from minitransformer.layers.before_2017.recurrent import GRU, LSTM
 from minitransformer.system.process import limit_threads
 
 PER_ROW = 10.0

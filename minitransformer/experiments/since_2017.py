@@ -24,10 +24,12 @@ from minitransformer.experiments import scaling_law
 from minitransformer.experiments.measuring.paired import collect, grouped, interval, judged
 from minitransformer.experiments.running import Rows
 from minitransformer.experiments.tables import Table, pivot
-from minitransformer.models import GPT, TransformerConfig
+from minitransformer.models import TransformerConfig
+from minitransformer.models.since_2017.gpt import GPT
 from minitransformer.plotting import COLORS, GREY, pyplot, save_figure
 from minitransformer.system.process import keep_freed_memory, limit_threads
-from minitransformer.training import Adam, CrossEntropyLoss, DataParallel, Muon, cosine, step_with
+from minitransformer.training import Adam, CrossEntropyLoss, Muon, cosine, step_with
+from minitransformer.training.parallel.threads import DataParallel
 
 SECONDS = {True: 60, False: 1800}
 WIDTH, STEPS, QUICK_STEPS = 32, {3: 400, 12: 240}, 30

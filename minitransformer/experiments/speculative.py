@@ -1,9 +1,8 @@
 """How much faster does your language model write with a smaller one as its draft?
 
-Speculative decoding (`minitransformer.decoding.speculative`) changes no probability, only the time, which follows
-from three numbers that are measured alone: a = sum min(p, q), the share of guesses that are accepted; c, the cost of a
-guess; and v(n), that of a pass over n tokens, both in units of one token of the large model. (Leviathan et al. take v
-as 1.)
+Speculative decoding (`decoding/faster/speculative.py`) changes no probability, only the time, which follows from three
+numbers that are measured alone: a = sum min(p, q), the share of guesses that are accepted; c, the cost of a guess; and
+v(n), that of a pass over n tokens, both in units of one token of the large model. (Leviathan et al. take v as 1.)
 
     speed = (1 - a^(gamma + 1)) / (1 - a) / (v(gamma + 1) + gamma c)
 """
@@ -19,13 +18,13 @@ from typing import Any
 import numpy as np
 
 from minitransformer.decoding import Sampling, generate_tokens, log_softmax
-from minitransformer.decoding.incremental import SlidingState
+from minitransformer.decoding.faster.incremental import SlidingState
+from minitransformer.decoding.faster.speculative import Speculation
 from minitransformer.decoding.sampling import TEMPERATURE, TOP_P
-from minitransformer.decoding.speculative import Speculation
 from minitransformer.experiments.measuring.paired import interval, plus_minus
 from minitransformer.experiments.running import Rows
 from minitransformer.experiments.tables import Table
-from minitransformer.models import GPT
+from minitransformer.models.since_2017.gpt import GPT
 from minitransformer.plotting import BLUE, GREY, ORANGE, SKY, pyplot, save_figure
 from minitransformer.recipes.saved import open_model
 from minitransformer.system.process import keep_freed_memory, limit_threads

@@ -21,13 +21,14 @@ from minitransformer.evaluation import mean_loss
 from minitransformer.experiments.measuring.paired import collect, grouped, interval, judged, plus_minus
 from minitransformer.experiments.running import Rows
 from minitransformer.experiments.tables import Table
-from minitransformer.models import GPT, gpt_config
+from minitransformer.models.since_2017.gpt import GPT, gpt_config
 from minitransformer.plotting import COLORS, pyplot, save_figure
 from minitransformer.recipes.text import tokens_per_character
 from minitransformer.system.process import keep_freed_memory, limit_threads
 from minitransformer.tokenizers import BytePairTokenizer
-from minitransformer.training import Adam, CrossEntropyLoss, DataParallel, Muon
+from minitransformer.training import Adam, CrossEntropyLoss, Muon
 from minitransformer.training.clipping import clip_factor
+from minitransformer.training.parallel.threads import DataParallel
 
 SECONDS = {True: 120, False: 1800}
 PER_ROW = 20.0  # of each training

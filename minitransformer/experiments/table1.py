@@ -20,9 +20,11 @@ from minitransformer.experiments.measuring.tracing import Trace
 from minitransformer.experiments.running import Rows
 from minitransformer.experiments.tables import Table, pivot
 from minitransformer.functional import causal_mask
-from minitransformer.functional.attention import Pattern
-from minitransformer.layers import LSTM, Conv1d, SelfAttention
-from minitransformer.layers.attention_kinds import TiledAttention
+from minitransformer.functional.since_2017.patterns import Pattern
+from minitransformer.layers import SelfAttention
+from minitransformer.layers.before_2017.convolution import Conv1d
+from minitransformer.layers.before_2017.recurrent import LSTM
+from minitransformer.layers.since_2017.attention_kinds import TiledAttention
 from minitransformer.plotting import COLORS, GREY, mark_powers, pyplot, save_figure
 from minitransformer.system.process import limit_threads
 from minitransformer.system.progress import tqdm

@@ -22,7 +22,8 @@ from minitransformer.experiments.measuring.paired import BATCH, collect, interva
 from minitransformer.experiments.measuring.steps import make_training_step
 from minitransformer.experiments.running import Rows
 from minitransformer.experiments.tables import Table
-from minitransformer.models import Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig
+from minitransformer.models import Seq2SeqConfig, Transformer, TransformerConfig
+from minitransformer.models.before_2017.recurrent import Seq2Seq
 from minitransformer.plotting import COLORS, pyplot, save_figure
 from minitransformer.system.process import limit_threads
 

@@ -13,7 +13,7 @@ from os import PathLike
 from typing import Any
 
 from minitransformer.data.bible import database_path
-from minitransformer.decoding.translate import translate
+from minitransformer.decoding.search.translate import translate
 from minitransformer.evaluation.translation import bleu_by_length, has_sacrebleu, score
 from minitransformer.experiments.measuring.equal_terms import train_all, train_for, widest
 from minitransformer.experiments.running import Rows

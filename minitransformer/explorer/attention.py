@@ -25,8 +25,9 @@ from minitransformer.backend import to_device, to_host, xp
 from minitransformer.decoding import decoding_state, generate
 from minitransformer.explorer.writing import Writing
 from minitransformer.functional import cross_entropy, cross_entropy_backward
-from minitransformer.layers.attention_kinds import FullAttention
-from minitransformer.models import GPT, Transformer
+from minitransformer.layers.since_2017.attention_kinds import FullAttention
+from minitransformer.models import Transformer
+from minitransformer.models.since_2017.gpt import GPT
 
 Data = dict[str, Any]
 

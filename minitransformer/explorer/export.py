@@ -43,7 +43,8 @@ from minitransformer.example.model import WORD
 from minitransformer.example.numbers import named_weights
 from minitransformer.explorer.writing import Writing, example_writing
 from minitransformer.functional import rotary_tables, sinusoidal_positions
-from minitransformer.models import GPT, Transformer
+from minitransformer.models import Transformer
+from minitransformer.models.since_2017.gpt import GPT
 from minitransformer.system.files import atomic_write
 
 LARGEST = 255_000  # weights: data.js has 19.5 bytes for each of them, so it stays below 5 MB

@@ -5,6 +5,8 @@ Letters used throughout: B batch, T target length, S source length, C = d_model,
 V vocabulary, N all leading axes taken together. A gradient is named `d` + the forward name and has its shape.
 """
 
+from typing import TYPE_CHECKING
+
 from minitransformer.functional.activations import (
     gelu,
     gelu_backward,
@@ -17,34 +19,10 @@ from minitransformer.functional.activations import (
     tanh,
     tanh_backward,
 )
-from minitransformer.functional.alibi import alibi_bias, alibi_slopes
-from minitransformer.functional.attention import (
-    additive_attention,
-    additive_attention_backward,
-    elu_plus_one,
-    elu_plus_one_backward,
-    linear_attention,
-    linear_attention_backward,
-    scaled_dot_product_attention,
-    scaled_dot_product_attention_backward,
-    tiled_attention,
-    tiled_attention_backward,
-)
-from minitransformer.functional.convolution import conv1d, conv1d_backward
+from minitransformer.functional.attention import scaled_dot_product_attention, scaled_dot_product_attention_backward
 from minitransformer.functional.cross_entropy import cross_entropy, cross_entropy_backward
 from minitransformer.functional.dropout import dropout, dropout_backward
 from minitransformer.functional.embedding import embedding, embedding_backward
-from minitransformer.functional.erf import erf
-from minitransformer.functional.gated import (
-    geglu,
-    geglu_backward,
-    geglu_tanh,
-    geglu_tanh_backward,
-    glu,
-    glu_backward,
-    swiglu,
-    swiglu_backward,
-)
 from minitransformer.functional.heads import (
     group_heads,
     merge_heads,
@@ -57,20 +35,45 @@ from minitransformer.functional.layer_norm import layer_norm, layer_norm_backwar
 from minitransformer.functional.linear import linear, linear_backward
 from minitransformer.functional.masks import causal_mask, padding_mask
 from minitransformer.functional.positions import relative_buckets, rotary_tables, rows_from, sinusoidal_positions
-from minitransformer.functional.preferences import (
-    dpo,
-    dpo_backward,
-    group_advantages,
-    grpo,
-    grpo_backward,
-    token_log_probs,
-    token_log_probs_backward,
-)
-from minitransformer.functional.recurrent import gru, gru_backward, lstm, lstm_backward
-from minitransformer.functional.relative import relative_bias, relative_bias_backward
-from minitransformer.functional.rms_norm import rms_norm, rms_norm_backward
-from minitransformer.functional.rotary import rotate, rotate_backward
 from minitransformer.functional.softmax import softmax, softmax_backward
+from minitransformer.lazy import importer
+
+if TYPE_CHECKING:
+    from minitransformer.functional.before_2017.additive import additive_attention, additive_attention_backward
+    from minitransformer.functional.before_2017.convolution import conv1d, conv1d_backward
+    from minitransformer.functional.before_2017.recurrent.gru import gru, gru_backward
+    from minitransformer.functional.before_2017.recurrent.lstm import lstm, lstm_backward
+    from minitransformer.functional.since_2017.alibi import alibi_bias, alibi_slopes
+    from minitransformer.functional.since_2017.erf import erf
+    from minitransformer.functional.since_2017.gated import (
+        geglu,
+        geglu_backward,
+        geglu_tanh,
+        geglu_tanh_backward,
+        glu,
+        glu_backward,
+        swiglu,
+        swiglu_backward,
+    )
+    from minitransformer.functional.since_2017.linear_attention import (
+        elu_plus_one,
+        elu_plus_one_backward,
+        linear_attention,
+        linear_attention_backward,
+    )
+    from minitransformer.functional.since_2017.preferences import (
+        dpo,
+        dpo_backward,
+        group_advantages,
+        grpo,
+        grpo_backward,
+        token_log_probs,
+        token_log_probs_backward,
+    )
+    from minitransformer.functional.since_2017.relative import relative_bias, relative_bias_backward
+    from minitransformer.functional.since_2017.rms_norm import rms_norm, rms_norm_backward
+    from minitransformer.functional.since_2017.rotary import rotate, rotate_backward
+    from minitransformer.functional.since_2017.tiled import tiled_attention, tiled_attention_backward
 
 __all__ = [
     "additive_attention",
@@ -148,3 +151,23 @@ __all__ = [
     "token_log_probs_backward",
     "ungroup_heads",
 ]
+
+__getattr__ = importer(
+    __name__,
+    __all__,
+    (
+        "since_2017.alibi",
+        "before_2017.additive",
+        "since_2017.linear_attention",
+        "since_2017.tiled",
+        "before_2017.convolution",
+        "since_2017.erf",
+        "since_2017.gated",
+        "since_2017.preferences",
+        "before_2017.recurrent.gru",
+        "before_2017.recurrent.lstm",
+        "since_2017.relative",
+        "since_2017.rms_norm",
+        "since_2017.rotary",
+    ),
+)

@@ -11,7 +11,7 @@ import numpy as np
 
 from minitransformer import kernels
 from minitransformer.backend import xp
-from minitransformer.functional.erf import normal_cdf, normal_pdf
+from minitransformer.functional.since_2017.erf import normal_cdf, normal_pdf
 from minitransformer.kernels.dispatch import fused
 
 

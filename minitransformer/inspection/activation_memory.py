@@ -14,7 +14,7 @@ from minitransformer.backend import use_backend
 from minitransformer.config import Seq2SeqConfig, TransformerConfig
 from minitransformer.core import Layer, Parameter
 from minitransformer.inspection.recurrent_lengths import real_lengths, small_lengths, small_model, with_products
-from minitransformer.models.recurrent import Seq2Seq
+from minitransformer.models.before_2017.recurrent import Seq2Seq
 from minitransformer.models.transformer import Transformer
 
 # lengths of a small model to try, chosen so that each length, and each product or sum below, identifies its letters

@@ -22,7 +22,7 @@ from numpy.typing import DTypeLike
 from minitransformer.backend import xp
 from minitransformer.core import Layer, Parameter
 from minitransformer.functional.heads import repeat_heads, repeat_heads_backward
-from minitransformer.layers.lora import put
+from minitransformer.layers.since_2017.lora import put
 
 
 class Change(NamedTuple):

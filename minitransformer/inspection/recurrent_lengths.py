@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any
 
 from minitransformer.config import Seq2SeqConfig
-from minitransformer.models.recurrent import Seq2Seq
+from minitransformer.models.before_2017.recurrent import Seq2Seq
 
 # so chosen that each length, and each product and sum below, identifies its letters
 SMALL = {"B": 2, "S": 3, "T": 7, "R": 22, "V": 17, "C": 23}

@@ -4,24 +4,23 @@ from typing import NamedTuple
 
 from minitransformer.core import Layer, Parameter
 from minitransformer.layers import (
-    GRU,
-    LSTM,
-    Conv1d,
     CrossAttention,
     Embedding,
     FeedForward,
     LayerNorm,
     LearnedPositions,
-    MemoryAttention,
-    MixtureOfExperts,
     OutputProjection,
     PositionalEncoding,
-    RMSNorm,
     SelfAttention,
 )
+from minitransformer.layers.before_2017.convolution import Conv1d
+from minitransformer.layers.before_2017.recurrent import GRU, LSTM
 from minitransformer.layers.foreign import is_library
-from minitransformer.models.bert import ClassifierHead, MaskedHead
-from minitransformer.models.vision import Patches
+from minitransformer.layers.since_2017.experts import MixtureOfExperts
+from minitransformer.layers.since_2017.memory_attention import MemoryAttention
+from minitransformer.layers.since_2017.rms_norm import RMSNorm
+from minitransformer.models.since_2017.bert import ClassifierHead, MaskedHead
+from minitransformer.models.since_2017.vision import Patches
 
 # the layers that the table does not open any further
 POSITIONS = (LearnedPositions, PositionalEncoding)

@@ -25,8 +25,8 @@ from minitransformer.interop.huggingface_decoders import USUAL as DECODERS
 from minitransformer.interop.huggingface_decoders import decoder_table, in_our_order
 from minitransformer.interop.huggingface_files import StoredTensor, stored_tensors
 from minitransformer.interop.huggingface_tables import bert_table, gpt2_table, t5_table
-from minitransformer.models.bert import BERT
-from minitransformer.models.gpt import GPT
+from minitransformer.models.since_2017.bert import BERT
+from minitransformer.models.since_2017.gpt import GPT
 from minitransformer.models.transformer import Transformer
 
 MODELS: dict[str, Any] = {"gpt2": GPT, "bert": BERT, "t5": Transformer, **dict.fromkeys(DECODERS, GPT)}

@@ -29,8 +29,8 @@ from minitransformer.interop.huggingface import MODELS, PREFIX, TABLES, checked_
 from minitransformer.interop.huggingface_decoders import decoder_kind, in_our_order, in_their_order
 from minitransformer.interop.huggingface_files import StoredTensor, read_json, stored_in
 from minitransformer.interop.huggingface_tables import Tensor
-from minitransformer.layers.lora import LoRALinear, add_lora, check_place, linear_places, lora_adapters
-from minitransformer.models.gpt import GPT
+from minitransformer.layers.since_2017.lora import LoRALinear, add_lora, check_place, linear_places, lora_adapters
+from minitransformer.models.since_2017.gpt import GPT
 from minitransformer.system.files import atomic_write, write_safetensors
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"

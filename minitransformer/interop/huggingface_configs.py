@@ -17,8 +17,8 @@ from minitransformer.checks import check_choice, check_integer, check_number, ch
 from minitransformer.config import TransformerConfig
 from minitransformer.interop import huggingface_decoders as decoders
 from minitransformer.interop.huggingface_files import read_json
-from minitransformer.models.bert import bert_config
-from minitransformer.models.gpt import gpt_config
+from minitransformer.models.since_2017.bert import bert_config
+from minitransformer.models.since_2017.gpt import gpt_config
 from minitransformer.models.transformer import t5_config
 from minitransformer.system.files import kind_of
 

@@ -19,7 +19,7 @@ import numpy as np
 from minitransformer.checks import check_choice, check_integer, check_number
 from minitransformer.config import TransformerConfig
 from minitransformer.interop.huggingface_tables import Source, Tensor, source
-from minitransformer.models.gpt import gpt_config
+from minitransformer.models.since_2017.gpt import gpt_config
 
 CAPS = ("final_logit_softcapping", "attn_logit_softcapping")
 LLAMA_USUAL: dict[str, Any] = {"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008}

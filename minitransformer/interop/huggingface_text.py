@@ -10,13 +10,13 @@ import numpy as np
 
 from minitransformer.backend import to_host
 from minitransformer.decoding import generate_tokens
-from minitransformer.decoding.incremental import SlidingState
-from minitransformer.decoding.speculative import Speculation
+from minitransformer.decoding.faster.incremental import SlidingState
+from minitransformer.decoding.faster.speculative import Speculation
 from minitransformer.interop.huggingface import MODELS, load_huggingface
 from minitransformer.interop.huggingface_configs import complete_config, read_config
 from minitransformer.interop.huggingface_files import read_json
 from minitransformer.interop.huggingface_tokenizers import load_huggingface_tokenizer
-from minitransformer.models.gpt import GPT
+from minitransformer.models.since_2017.gpt import GPT
 from minitransformer.system.files import kind_of
 from minitransformer.tokenizers.base import Tokenizer
 from minitransformer.vocabulary import SPECIAL_TOKENS

@@ -19,7 +19,7 @@ import numpy as np
 
 from minitransformer.checks import check_names
 from minitransformer.interop.pytorch import tensor_to_numpy
-from minitransformer.layers import GRU, LSTM
+from minitransformer.layers.before_2017.recurrent import GRU, LSTM
 
 ORDER = {4: (1, 2, 3, 0), 3: (0, 1, 2)}  # where PyTorch's blocks are in ours, by their number
 NAMES = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")

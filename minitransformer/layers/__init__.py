@@ -1,23 +1,28 @@
 """Layers: the functions of `functional`, together with the parameters that they use."""
 
+from typing import TYPE_CHECKING
+
 from minitransformer.layers.attention import CrossAttention, SelfAttention
-from minitransformer.layers.attention_positions import AlibiPositions, RelativePositions, RotaryPositions
-from minitransformer.layers.convolution import ActivatedConv1d, Conv1d
 from minitransformer.layers.decoder import Decoder, DecoderLayer
 from minitransformer.layers.dropout import Dropout
 from minitransformer.layers.embedding import Embedding, InputEmbedding, OutputProjection
 from minitransformer.layers.encoder import Encoder, EncoderLayer
-from minitransformer.layers.experts import MixtureOfExperts
 from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.linear import Linear
-from minitransformer.layers.lora import LoRALinear, add_lora, lora_adapters, remove_lora
 from minitransformer.layers.losses import CrossEntropyLoss
-from minitransformer.layers.memory_attention import MemoryAttention
 from minitransformer.layers.positions import LearnedPositions, PositionalEncoding
-from minitransformer.layers.recurrent import GRU, LSTM
 from minitransformer.layers.residual import Residual
-from minitransformer.layers.rms_norm import RMSNorm
+from minitransformer.lazy import importer
+
+if TYPE_CHECKING:
+    from minitransformer.layers.before_2017.convolution import ActivatedConv1d, Conv1d
+    from minitransformer.layers.before_2017.recurrent import GRU, LSTM
+    from minitransformer.layers.since_2017.attention_positions import AlibiPositions, RelativePositions, RotaryPositions
+    from minitransformer.layers.since_2017.experts import MixtureOfExperts
+    from minitransformer.layers.since_2017.lora import LoRALinear, add_lora, lora_adapters, remove_lora
+    from minitransformer.layers.since_2017.memory_attention import MemoryAttention
+    from minitransformer.layers.since_2017.rms_norm import RMSNorm
 
 __all__ = [
     "GRU",
@@ -52,3 +57,17 @@ __all__ = [
     "lora_adapters",
     "remove_lora",
 ]
+
+__getattr__ = importer(
+    __name__,
+    __all__,
+    (
+        "since_2017.attention_positions",
+        "before_2017.convolution",
+        "since_2017.experts",
+        "since_2017.lora",
+        "since_2017.memory_attention",
+        "before_2017.recurrent",
+        "since_2017.rms_norm",
+    ),
+)

@@ -18,12 +18,14 @@ from minitransformer.backend import xp
 from minitransformer.checks import check_heads, check_integer, check_kv_heads, check_rate
 from minitransformer.core import Layer
 from minitransformer.functional import merge_heads, split_heads
-from minitransformer.functional.attention import AttentionCache, LinearAttentionCache, TiledAttentionCache
+from minitransformer.functional.attention import AttentionCache
 from minitransformer.functional.linear import LinearCache
-from minitransformer.layers.attention_kinds import FullAttention, LinearAttention, attend_incrementally
-from minitransformer.layers.attention_positions import AttentionPositions
-from minitransformer.layers.kv_cache import KVCache
+from minitransformer.functional.since_2017.linear_attention import LinearAttentionCache
+from minitransformer.functional.since_2017.tiles import TiledAttentionCache
 from minitransformer.layers.linear import Linear
+from minitransformer.layers.since_2017.attention_kinds import FullAttention, LinearAttention, attend_incrementally
+from minitransformer.layers.since_2017.attention_positions import AttentionPositions
+from minitransformer.layers.since_2017.kv_cache import KVCache
 
 
 class SelfAttentionCache(NamedTuple):

@@ -8,9 +8,9 @@ from numpy.typing import DTypeLike
 from minitransformer.backend import xp
 from minitransformer.config import TransformerConfig
 from minitransformer.core import Layer
-from minitransformer.layers.attention_positions import AttentionPositions
-from minitransformer.layers.kv_cache import KVCache
 from minitransformer.layers.residual import ResidualCache
+from minitransformer.layers.since_2017.attention_positions import AttentionPositions
+from minitransformer.layers.since_2017.kv_cache import KVCache
 from minitransformer.layers.stack import (
     LayerStack,
     StackCache,

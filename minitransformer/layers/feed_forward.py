@@ -10,10 +10,6 @@ from minitransformer.backend import xp
 from minitransformer.checks import check_choice
 from minitransformer.core import Layer
 from minitransformer.functional import (
-    geglu,
-    geglu_backward,
-    geglu_tanh,
-    geglu_tanh_backward,
     gelu,
     gelu_backward,
     gelu_tanh,
@@ -22,13 +18,19 @@ from minitransformer.functional import (
     relu_backward,
     silu,
     silu_backward,
-    swiglu,
-    swiglu_backward,
 )
 from minitransformer.functional.activations import ShareCache
 from minitransformer.functional.dropout import DropoutCache
-from minitransformer.functional.gated import GatedCache
 from minitransformer.functional.linear import LinearCache
+from minitransformer.functional.since_2017.gated import (
+    GatedCache,
+    geglu,
+    geglu_backward,
+    geglu_tanh,
+    geglu_tanh_backward,
+    swiglu,
+    swiglu_backward,
+)
 from minitransformer.layers.dropout import Dropout
 from minitransformer.layers.linear import Linear
 

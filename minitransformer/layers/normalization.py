@@ -5,7 +5,7 @@ from numpy.typing import DTypeLike
 from minitransformer.checks import check_choice
 from minitransformer.core import Layer
 from minitransformer.layers.layer_norm import LayerNorm
-from minitransformer.layers.rms_norm import RMSNorm
+from minitransformer.layers.since_2017.rms_norm import RMSNorm
 
 NORMALIZATIONS = {"layer": LayerNorm, "rms": RMSNorm}
 

@@ -11,13 +11,13 @@ from minitransformer.checks import check_choice, check_width
 from minitransformer.config import POSITIONS
 from minitransformer.core import Layer, Parameter
 from minitransformer.functional import rows_from, sinusoidal_positions
-from minitransformer.layers.attention_positions import (
+from minitransformer.layers.initializers import normal
+from minitransformer.layers.since_2017.attention_positions import (
     AlibiPositions,
     AttentionPositions,
     RelativePositions,
     RotaryPositions,
 )
-from minitransformer.layers.initializers import normal
 
 
 class PositionalEncoding(Layer):

@@ -11,7 +11,7 @@ from minitransformer.config import NORMS
 from minitransformer.core import Layer
 from minitransformer.functional.dropout import DropoutCache
 from minitransformer.functional.layer_norm import LayerNormCache
-from minitransformer.functional.rms_norm import RMSNormCache
+from minitransformer.functional.since_2017.rms_norm import RMSNormCache
 from minitransformer.layers.dropout import Dropout
 from minitransformer.layers.normalization import make_norm
 

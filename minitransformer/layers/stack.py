@@ -10,17 +10,17 @@ from minitransformer.backend import xp
 from minitransformer.config import TransformerConfig
 from minitransformer.core import Layer
 from minitransformer.functional.layer_norm import LayerNormCache
-from minitransformer.functional.rms_norm import RMSNormCache
+from minitransformer.functional.since_2017.rms_norm import RMSNormCache
 from minitransformer.layers.attention import CrossAttention, SelfAttention
-from minitransformer.layers.attention_kinds import make_attention, make_cross_attention_kind
-from minitransformer.layers.attention_positions import AttentionPositions
-from minitransformer.layers.experts import MixtureOfExperts
 from minitransformer.layers.feed_forward import FeedForward
-from minitransformer.layers.kv_cache import KVCache
 from minitransformer.layers.normalization import make_norm
 from minitransformer.layers.positions import make_attention_positions
-from minitransformer.layers.qk_norm import NormalizedProjection
 from minitransformer.layers.residual import Residual
+from minitransformer.layers.since_2017.attention_kinds import make_attention, make_cross_attention_kind
+from minitransformer.layers.since_2017.attention_positions import AttentionPositions
+from minitransformer.layers.since_2017.experts import MixtureOfExperts
+from minitransformer.layers.since_2017.kv_cache import KVCache
+from minitransformer.layers.since_2017.qk_norm import NormalizedProjection
 
 
 class StackCache(NamedTuple):

@@ -1,12 +1,17 @@
 """Whole models, made from `layers`."""
 
+from typing import TYPE_CHECKING
+
 from minitransformer.config import Seq2SeqConfig, TransformerConfig, config_names, named_config, named_seq2seq_config
-from minitransformer.models.bert import BERT, bert_config
-from minitransformer.models.convolutional import ConvConfig, ConvLM
-from minitransformer.models.gpt import GPT, gpt_config
-from minitransformer.models.recurrent import Seq2Seq
+from minitransformer.lazy import importer
 from minitransformer.models.transformer import Transformer, t5_config
-from minitransformer.models.vision import ViT
+
+if TYPE_CHECKING:
+    from minitransformer.models.before_2017.convolutional import ConvConfig, ConvLM
+    from minitransformer.models.before_2017.recurrent import Seq2Seq
+    from minitransformer.models.since_2017.bert import BERT, bert_config
+    from minitransformer.models.since_2017.gpt import GPT, gpt_config
+    from minitransformer.models.since_2017.vision import ViT
 
 __all__ = [
     "BERT",
@@ -25,3 +30,15 @@ __all__ = [
     "named_seq2seq_config",
     "t5_config",
 ]
+
+__getattr__ = importer(
+    __name__,
+    __all__,
+    (
+        "since_2017.bert",
+        "before_2017.convolutional",
+        "since_2017.gpt",
+        "before_2017.recurrent",
+        "since_2017.vision",
+    ),
+)

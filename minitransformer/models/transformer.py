@@ -9,13 +9,13 @@ from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_batch_of_ids, check_dtype
 from minitransformer.config import TransformerConfig
 from minitransformer.core import Parameter
-from minitransformer.decoding.incremental import TransformerState
+from minitransformer.decoding.faster.incremental import TransformerState
 from minitransformer.functional import causal_mask, padding_mask
 from minitransformer.layers import Decoder, Encoder, InputEmbedding, OutputProjection
 from minitransformer.layers.embedding import InputEmbeddingCache
-from minitransformer.layers.experts import forward_of_tokens
 from minitransformer.layers.initializers import normal
 from minitransformer.layers.positions import make_input_positions
+from minitransformer.layers.since_2017.experts import forward_of_tokens
 from minitransformer.layers.stack import StackCache
 from minitransformer.models.base import EncoderDecoder
 
@@ -177,7 +177,7 @@ class Transformer(EncoderDecoder):
     def decoding_state(self, source: np.ndarray, max_new_tokens: int) -> TransformerState:
         """Encode source (B, S), to decode at most `max_new_tokens` tokens -> TransformerState.
 
-        Raises ValueError if `max_new_tokens` is less than 1. See decoding/incremental.py.
+        Raises ValueError if `max_new_tokens` is less than 1. See decoding/faster/incremental.py.
         """
         return TransformerState(self, source, max_new_tokens)
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from minitransformer.recipes.options import TrainOptions
 from minitransformer.recipes.recipe import Recipe
-from minitransformer.training import AverageOfLast
-from minitransformer.training.checkpointer import SavedRun
+from minitransformer.training.saving.averaging import AverageOfLast
+from minitransformer.training.saving.checkpointer import SavedRun
 
 
 def other_rate(recipe: Recipe, before: TrainOptions, options: TrainOptions, saved: SavedRun) -> Iterator[str]:

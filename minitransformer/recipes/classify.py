@@ -11,7 +11,9 @@ from minitransformer.backend import to_host
 from minitransformer.data import Corpus
 from minitransformer.data.labelled import LEVELS, SIDE, DigitsTask, LabelledTask, load_labelled
 from minitransformer.decoding.classify import AT_A_TIME
-from minitransformer.models import BERT, TransformerConfig, ViT, bert_config
+from minitransformer.models import TransformerConfig
+from minitransformer.models.since_2017.bert import BERT, bert_config
+from minitransformer.models.since_2017.vision import ViT
 from minitransformer.recipes.recipe import Recipe, SizedOptions, Trained
 from minitransformer.recipes.text import TextOptions, TextRecipe
 from minitransformer.system.progress import tqdm

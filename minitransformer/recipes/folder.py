@@ -37,8 +37,9 @@ from minitransformer.system.files import (
     read_text,
 )
 from minitransformer.system.terminal import quoted
-from minitransformer.training import History, read_run, save_checkpoint
-from minitransformer.training.checkpointer import saved_steps
+from minitransformer.training import History
+from minitransformer.training.saving.checkpoint import save_checkpoint
+from minitransformer.training.saving.checkpointer import read_run, saved_steps
 
 if sys.platform == "win32":
     import msvcrt

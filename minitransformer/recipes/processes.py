@@ -14,12 +14,13 @@ from minitransformer.backend import backend_name
 from minitransformer.recipes.options import TrainOptions, option_name, to_json
 from minitransformer.system.launcher import place_in
 from minitransformer.system.process import threads_are_chosen
-from minitransformer.training import Adam, Muon, Strategy
-from minitransformer.training.checkpointer import SavedRun
+from minitransformer.training import Adam, Muon
 from minitransformer.training.parallel.connect import connect, join
 from minitransformer.training.parallel.faults import Disagreement, check_same
 from minitransformer.training.parallel.sharded import ShardedAdam
+from minitransformer.training.parallel.strategy import Strategy
 from minitransformer.training.parallel.threads import default_team_size, default_threads
+from minitransformer.training.saving.checkpointer import SavedRun
 
 CHANGE_ROUNDING = ("threads", "grad_accumulation_steps")  # options that divide the same sums in another way
 CHANGE_ORDER = ("deterministic", "shard_optimizer")  # these, too, if the order matters

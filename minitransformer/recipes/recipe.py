@@ -9,7 +9,10 @@ from typing import Any, Generic, TypeVar
 
 from minitransformer.data.task import EpochTask, Task
 from minitransformer.layers.losses import loss_for
-from minitransformer.models import BERT, GPT, Seq2Seq, Transformer
+from minitransformer.models import Transformer
+from minitransformer.models.before_2017.recurrent import Seq2Seq
+from minitransformer.models.since_2017.bert import BERT
+from minitransformer.models.since_2017.gpt import GPT
 from minitransformer.recipes.clock import Clock
 from minitransformer.recipes.options import (
     TrainOptions,
@@ -22,9 +25,9 @@ from minitransformer.recipes.options import (
 )
 from minitransformer.recipes.processes import make_optimizer, strategy
 from minitransformer.tokenizers import tokenizer_from_dict
-from minitransformer.training import Checkpointer, History, train
-from minitransformer.training.averaging import AverageOfLast, Averaging
-from minitransformer.training.checkpointer import SavedRun
+from minitransformer.training import History, train
+from minitransformer.training.saving.averaging import AverageOfLast, Averaging
+from minitransformer.training.saving.checkpointer import Checkpointer, SavedRun
 
 MAX_LAYERS = 1000  # in each stack
 EVALUATIONS = 10  # during training, unless --eval-interval says otherwise

@@ -22,7 +22,7 @@ from minitransformer.system.files import checksum, delete, kind_of, named_in_err
 from minitransformer.system.process import limit_threads
 from minitransformer.system.terminal import is_closed_pipe
 from minitransformer.training import Checkpointer, History, NotFiniteError, Stopped, read_run, save_checkpoint
-from minitransformer.training.checkpointer import SavedRun, newest_checkpoint, saved_steps
+from minitransformer.training.saving.checkpointer import SavedRun, newest_checkpoint, saved_steps
 
 # not taken over when a run is resumed
 FOR_ONE_CALL = {"overwrite": False, "force": False, "detect_anomaly": False, "minutes": None}

@@ -9,8 +9,8 @@ import numpy as np
 from minitransformer.interop import is_huggingface_folder, load_text_model
 from minitransformer.system.files import kind_of
 from minitransformer.tokenizers import CharacterTokenizer, Tokenizer, tokenizer_from_dict
-from minitransformer.training.checkpoint import load_checkpoint
-from minitransformer.training.checkpointer import saved_steps
+from minitransformer.training.saving.checkpoint import load_checkpoint
+from minitransformer.training.saving.checkpointer import saved_steps
 
 FILE = "model.safetensors"
 

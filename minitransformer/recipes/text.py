@@ -24,7 +24,9 @@ from minitransformer.data import (
 from minitransformer.decoding.writing import generate
 from minitransformer.evaluation import mean_loss
 from minitransformer.layers.losses import counted_targets
-from minitransformer.models import BERT, GPT, TransformerConfig, bert_config, gpt_config
+from minitransformer.models import TransformerConfig
+from minitransformer.models.since_2017.bert import BERT, bert_config
+from minitransformer.models.since_2017.gpt import GPT, gpt_config
 from minitransformer.recipes.options import at_least_1, check_rate, option, option_name
 from minitransformer.recipes.recipe import CorpusOptions, CorpusRecipe, Trained
 from minitransformer.recipes.saved import check_known

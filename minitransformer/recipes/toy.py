@@ -18,8 +18,6 @@ from minitransformer.data.tasks import Batch, Recall
 from minitransformer.evaluation import decode_and_score
 from minitransformer.exercises.mine import own_layers
 from minitransformer.models import (
-    GPT,
-    Seq2Seq,
     Seq2SeqConfig,
     Transformer,
     TransformerConfig,
@@ -27,9 +25,12 @@ from minitransformer.models import (
     named_config,
     named_seq2seq_config,
 )
+from minitransformer.models.before_2017.recurrent import Seq2Seq
+from minitransformer.models.since_2017.gpt import GPT
 from minitransformer.recipes.options import LAYER_OPTIONS, TrainOptions, check_positive, from_1_to, option
 from minitransformer.recipes.recipe import RECURRENT, Recipe, Trained, check_recurrent
-from minitransformer.training import AverageOfLast, noam
+from minitransformer.training import noam
+from minitransformer.training.saving.averaging import AverageOfLast
 from minitransformer.vocabulary import EOS, PAD
 
 Model = Transformer | GPT | Seq2Seq

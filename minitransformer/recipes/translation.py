@@ -16,7 +16,7 @@ from minitransformer.data import TranslationTask, load_bible, load_pairs, load_p
 from minitransformer.data.bible import LANGUAGES
 from minitransformer.data.denoising import NOISES, DenoisingTask
 from minitransformer.data.translation import MAX_LEN, fitting_vocab_size, shared_tokenizer
-from minitransformer.decoding.translate import encode_source, find_translations, translate
+from minitransformer.decoding.search.translate import encode_source, find_translations, translate
 from minitransformer.evaluation import mean_loss
 from minitransformer.evaluation.translation import (
     Scores,
@@ -26,7 +26,8 @@ from minitransformer.evaluation.translation import (
     score,
 )
 from minitransformer.inspection import training_flops
-from minitransformer.models import Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig
+from minitransformer.models import Seq2SeqConfig, Transformer, TransformerConfig
+from minitransformer.models.before_2017.recurrent import Seq2Seq
 from minitransformer.recipes.options import LAYER_OPTIONS, at_least_1, option, option_name
 from minitransformer.recipes.recipe import RECURRENT, CorpusOptions, CorpusRecipe, Trained, check_recurrent
 from minitransformer.recipes.text import PYTHON
@@ -34,7 +35,8 @@ from minitransformer.system.files import atomic_write
 from minitransformer.system.progress import tqdm
 from minitransformer.tokenizers import BytePairTokenizer, Tokenizer
 from minitransformer.tokenizers.byte_pair import SMALLEST
-from minitransformer.training import AverageOfLast, History, cosine
+from minitransformer.training import History, cosine
+from minitransformer.training.saving.averaging import AverageOfLast
 
 SAMPLES = 10  # of the test pairs, which are printed and drawn
 SMALL: dict[str, Any] = {"d_model": 96, "dropout": 0.2}  # for less than a million characters

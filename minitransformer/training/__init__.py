@@ -1,23 +1,28 @@
 """The training loop and its parts. Read step.py first, then loop.py."""
 
+from typing import TYPE_CHECKING
+
 from minitransformer.layers.losses import CrossEntropyLoss
-from minitransformer.training.averaging import AverageOfLast, ExponentialAverage
-from minitransformer.training.checkpoint import load_checkpoint, save_checkpoint
-from minitransformer.training.checkpointer import Checkpointer, Stopped, read_run
+from minitransformer.lazy import importer
 from minitransformer.training.clipping import clip_grad_norm
-from minitransformer.training.diagnostics import Diagnostics
 from minitransformer.training.finite import NotFiniteError, check_finite
 from minitransformer.training.gradients import Measured, PlainGradients, gradients_of
 from minitransformer.training.loop import train
 from minitransformer.training.muon import Muon
 from minitransformer.training.optimizers import Adam
-from minitransformer.training.parallel.micro_batches import GradientAccumulation
-from minitransformer.training.parallel.strategy import Strategy
-from minitransformer.training.parallel.threads import DataParallel
 from minitransformer.training.run import History
 from minitransformer.training.schedules import cosine, noam
 from minitransformer.training.settings import TrainingSettings
 from minitransformer.training.step import step_with, training_step
+
+if TYPE_CHECKING:
+    from minitransformer.training.parallel.micro_batches import GradientAccumulation
+    from minitransformer.training.parallel.strategy import Strategy
+    from minitransformer.training.parallel.threads import DataParallel
+    from minitransformer.training.saving.averaging import AverageOfLast, ExponentialAverage
+    from minitransformer.training.saving.checkpoint import load_checkpoint, save_checkpoint
+    from minitransformer.training.saving.checkpointer import Checkpointer, Stopped, read_run
+    from minitransformer.training.watching.diagnostics import Diagnostics
 
 __all__ = [
     "Adam",
@@ -48,3 +53,17 @@ __all__ = [
     "train",
     "training_step",
 ]
+
+__getattr__ = importer(
+    __name__,
+    __all__,
+    (
+        "saving.averaging",
+        "saving.checkpoint",
+        "saving.checkpointer",
+        "watching.diagnostics",
+        "parallel.micro_batches",
+        "parallel.strategy",
+        "parallel.threads",
+    ),
+)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from minitransformer.backend import xp
-from minitransformer.training.anomaly_hooks import Anomaly
+from minitransformer.training.watching.anomaly_hooks import Anomaly
 
 
 class NotFiniteError(ArithmeticError):

@@ -14,8 +14,8 @@ import numpy as np
 
 from minitransformer.backend import to_device, xp
 from minitransformer.data.task import TrainingBatch
-from minitransformer.layers.experts import weighted_backward
 from minitransformer.layers.losses import blockwise_loss, counted_targets, has_features, padding_of
+from minitransformer.layers.since_2017.experts import weighted_backward
 
 
 class Measured(NamedTuple):

@@ -17,11 +17,11 @@ from minitransformer.layers.losses import loss_for
 from minitransformer.system.process import keep_freed_memory, limit_threads
 from minitransformer.system.progress import tqdm
 from minitransformer.system.signals import Postponed
-from minitransformer.training.averaging import Averaging
-from minitransformer.training.checkpointer import Checkpointer
 from minitransformer.training.optimizers import Adam
 from minitransformer.training.parallel.strategy import Strategy
 from minitransformer.training.run import History, TrainingRun
+from minitransformer.training.saving.averaging import Averaging
+from minitransformer.training.saving.checkpointer import Checkpointer
 from minitransformer.training.settings import TrainingSettings
 from minitransformer.training.step import step_with
 

@@ -13,11 +13,11 @@ from minitransformer.config import special_ids
 from minitransformer.core import Layer
 from minitransformer.data.task import EpochTask, Task, TrainingBatch
 from minitransformer.layers.losses import CrossEntropyLoss
-from minitransformer.training.averaging import Averaging
 from minitransformer.training.batches import Batches
 from minitransformer.training.gradients import Measured
 from minitransformer.training.optimizers import Adam
 from minitransformer.training.parallel.strategy import Strategy
+from minitransformer.training.saving.averaging import Averaging
 from minitransformer.training.settings import TrainingSettings
 
 MEASURED = ("losses", "norms", "learning_rates", "accuracies")  # the fields of History that are saved as arrays

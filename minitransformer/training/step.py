@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from minitransformer.backend import xp
-from minitransformer.training.anomaly_hooks import SILENT
 from minitransformer.training.clipping import clip_factor, clip_grad_norm
 from minitransformer.training.finite import check_finite
 from minitransformer.training.gradients import Gradients, Measured
+from minitransformer.training.watching.anomaly_hooks import SILENT
 
 
 def training_step(

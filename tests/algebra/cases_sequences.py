@@ -4,7 +4,7 @@ import numpy as np
 import sympy
 
 from minitransformer import functional as F
-from minitransformer.functional.attention import Pattern
+from minitransformer.functional.since_2017.patterns import Pattern
 from tests.algebra import symbols
 from tests.algebra.pairs import Case, Signed
 

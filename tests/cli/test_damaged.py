@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from minitransformer.training import read_run, save_checkpoint
-from minitransformer.training.checkpoint import load_with_arrays
+from minitransformer.training.saving.checkpoint import load_with_arrays
 from tests.cli.run import COPY, assert_refused, run, stopping_after
 
 
@@ -105,7 +105,7 @@ def test_error_in_a_run_that_was_resumed_from_an_earlier_checkpoint_names_that_o
     def full(path, *content, **options):
         raise OSError("No space left on device")
 
-    monkeypatch.setattr("minitransformer.training.checkpointer.save_checkpoint", full)
+    monkeypatch.setattr("minitransformer.training.saving.checkpointer.save_checkpoint", full)
     outcome = run(capsys, "train", "--resume", checkpoint(three, 2))
     said = f"the newest checkpoint is {checkpoint(three, 2)}, resume with: minitransformer train --resume "
     assert outcome.status == 2

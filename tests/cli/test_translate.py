@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from minitransformer.decoding import find_translations
-from minitransformer.decoding.translate import Translation, encode_source
+from minitransformer.decoding.search.translate import Translation, encode_source
 from minitransformer.models import Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig
 from minitransformer.tokenizers import BytePairTokenizer
 from minitransformer.training import load_checkpoint, save_checkpoint

@@ -6,7 +6,7 @@ import pytest
 from minitransformer.data import Corpus, PairCorpus, TranslationTask
 from minitransformer.data.denoising import DenoisingTask, infill, passages
 from minitransformer.data.translation import MAX_LEN
-from minitransformer.decoding.translate import encode_source
+from minitransformer.decoding.search.translate import encode_source
 from minitransformer.tokenizers import BytePairTokenizer
 from minitransformer.vocabulary import BOS, EOS, PAD
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from minitransformer.decoding import beam_search, generate, length_penalty
-from minitransformer.decoding.beam import _largest
+from minitransformer.decoding.search.beam import _largest
 from tests.decoding.scripted import (
     BOS,
     EOS,
@@ -89,7 +89,7 @@ def test_wide_beam_finds_the_best_of_all_sequences(V, max_new_tokens, alpha):
 @every_alpha
 @pytest.mark.parametrize(("V", "max_new_tokens"), SIZES[1:])
 def test_without_early_stopping_a_wide_beam_ranks_all_sequences(V, max_new_tokens, alpha, monkeypatch):
-    monkeypatch.setattr("minitransformer.decoding.beam._is_done", lambda *state: False)
+    monkeypatch.setattr("minitransformer.decoding.search.beam._is_done", lambda *state: False)
     logits_of = random_script(7, V)
     (hypotheses,), steps = search(logits_of, max_new_tokens, wide_enough(V, max_new_tokens), alpha=alpha)
     expected = ranked(logits_of, V, max_new_tokens, alpha)
@@ -168,7 +168,7 @@ def test_early_stopping_saves_steps_and_never_changes_the_answer(alpha, beam, mo
         return [search(random_script(seed, 5, scale=2.5), 7, beam, alpha=alpha) for seed in range(8)]
 
     early = run()
-    monkeypatch.setattr("minitransformer.decoding.beam._is_done", lambda alive, *state: not alive)
+    monkeypatch.setattr("minitransformer.decoding.search.beam._is_done", lambda alive, *state: not alive)
     late = run()
     for ((got,), _), ((expected,), _) in zip(early, late, strict=True):
         assert got[0] == expected[0]

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from minitransformer.decoding.folded import FoldedGPT, Unit, fold
-from minitransformer.decoding.incremental import GPTState
+from minitransformer.decoding.faster.folded import FoldedGPT, Unit, fold
+from minitransformer.decoding.faster.incremental import GPTState
 from minitransformer.layers.feed_forward import ACTIVATIONS
 from minitransformer.models import GPT, gpt_config
 from tests.decoding.test_incremental import POSITIONS, build_gpt

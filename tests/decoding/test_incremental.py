@@ -5,10 +5,10 @@ import pytest
 
 from minitransformer.config import POSITIONS
 from minitransformer.decoding import greedy_decode
-from minitransformer.decoding.incremental import ConvState, GPTState, SlidingState
+from minitransformer.decoding.faster.incremental import ConvState, GPTState, SlidingState
 from minitransformer.decoding.rereading import left_padded
 from minitransformer.models import ConvConfig, ConvLM, Seq2Seq, Seq2SeqConfig, Transformer
-from minitransformer.models.gpt import GPT, gpt_config
+from minitransformer.models.since_2017.gpt import GPT, gpt_config
 from tests.helpers import host, randomize, relative_error, same
 from tests.models.test_behaviour import SOURCE, V, both_switches, build_random
 from tests.models.test_gpt import build_random as build_gpt

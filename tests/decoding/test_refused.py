@@ -5,7 +5,7 @@ import pytest
 
 from minitransformer.core import Layer
 from minitransformer.decoding import Greedy, Sampling, beam_search, generate, greedy_decode, log_softmax
-from minitransformer.decoding.incremental import GPTState
+from minitransformer.decoding.faster.incremental import GPTState
 from minitransformer.decoding.rereading import RereadingState
 from minitransformer.models import GPT, TransformerConfig
 

@@ -10,9 +10,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from minitransformer.decoding import Sampling, generate_tokens, speculative
-from minitransformer.decoding.incremental import SlidingState
-from minitransformer.decoding.speculative import Speculation, judge
+from minitransformer.decoding import Sampling, generate_tokens
+from minitransformer.decoding.faster import speculative
+from minitransformer.decoding.faster.incremental import SlidingState
+from minitransformer.decoding.faster.speculative import Speculation, judge
 from minitransformer.layers import Linear
 from tests.decoding.test_incremental import build_gpt
 from tests.layers.test_attention_kinds import KINDS

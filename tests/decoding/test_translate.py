@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minitransformer.decoding import beam_search
-from minitransformer.decoding.translate import batches, find_translations, translate
+from minitransformer.decoding.search.translate import batches, find_translations, translate
 from minitransformer.models import Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig
 from minitransformer.tokenizers import BytePairTokenizer
 from tests.decoding.scripted import BOS, EOS, PAD, ScriptedState

@@ -6,7 +6,7 @@ import pytest
 from minitransformer.data import get_task
 from minitransformer.experiments import adversary
 from minitransformer.experiments.measuring import taps
-from minitransformer.layers.attention_kinds import FullAttention
+from minitransformer.layers.since_2017.attention_kinds import FullAttention
 from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
 from tests.helpers import complex_step, random_host_array, randomize
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from minitransformer.functional.diagonals import toeplitz
+from minitransformer.functional.since_2017.diagonals import toeplitz
 from tests.helpers import host, random_array
 
 H = 2

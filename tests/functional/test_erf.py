@@ -6,7 +6,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from minitransformer.functional.erf import BLOCK, erf, normal_cdf, normal_pdf
+from minitransformer.functional.since_2017.erf import BLOCK, erf, normal_cdf, normal_pdf
 from tests.helpers import device, host, relative_error, same
 
 EVERYWHERE = np.concatenate([np.linspace(-7.0, 7.0, 2_801), np.geomspace(1e-37, 7.0, 1_000), [-1e18, -30.0, 1e9, 1e18]])

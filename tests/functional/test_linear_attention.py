@@ -10,7 +10,7 @@ from minitransformer.functional import (
     linear_attention,
     linear_attention_backward,
 )
-from minitransformer.functional.attention import linear
+from minitransformer.functional.since_2017 import linear_attention as linear
 from tests.helpers import device, host, random_array, relative_error
 from tests.strict.strict import strict
 

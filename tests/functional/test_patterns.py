@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from minitransformer.functional.attention import BlockPattern, Pattern, ShiftedPattern
+from minitransformer.functional.since_2017.patterns import BlockPattern, Pattern, ShiftedPattern
 from tests.helpers import host
 
 T, S = 9, 11

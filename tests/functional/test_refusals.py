@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from minitransformer import functional as F
-from minitransformer.functional.attention import BlockPattern, Pattern
 from minitransformer.functional.positions import rows_from
-from minitransformer.functional.routing import expert_weights
 from minitransformer.functional.scatter import scatter_add
+from minitransformer.functional.since_2017.patterns import BlockPattern, Pattern
+from minitransformer.functional.since_2017.routing import expert_weights
 from tests.helpers import device
 
 pytestmark = pytest.mark.host_only  # tests/kernels/test_refusals.py has the functions that have kernels

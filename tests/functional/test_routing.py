@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minitransformer.functional import softmax, softmax_backward
-from minitransformer.functional.routing import (
+from minitransformer.functional.since_2017.routing import (
     auxiliary_backward,
     balance_loss,
     expert_loads,

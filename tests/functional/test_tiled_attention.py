@@ -13,7 +13,8 @@ from minitransformer.functional import (
     tiled_attention,
     tiled_attention_backward,
 )
-from minitransformer.functional.attention import BlockPattern, Pattern, tiled, tiles
+from minitransformer.functional.since_2017 import tiled, tiles
+from minitransformer.functional.since_2017.patterns import BlockPattern, Pattern
 from minitransformer.system.generators import make_generator
 from minitransformer.system.process import SINGLE_THREAD
 from tests.helpers import device, host, random_array, relative_error, same

@@ -16,7 +16,7 @@ from minitransformer.gradcheck.check import randomize_parameters
 from minitransformer.gradcheck.report import COMPLEX_STEP
 from minitransformer.gradcheck.subjects import SUBJECTS, Sizes, select_subjects, table
 from minitransformer.gradcheck.subjects.models import check_loss
-from minitransformer.layers.convolution import CONV_ACTIVATIONS
+from minitransformer.layers.before_2017.convolution import CONV_ACTIVATIONS
 from minitransformer.layers.feed_forward import ACTIVATIONS
 from minitransformer.models import Transformer, TransformerConfig
 
@@ -206,11 +206,11 @@ NOISY = {
     "Dropout rate=0.3": ["layers.dropout"],
     "FeedForward dropout=0.3": ["layers.dropout"],
     "InputEmbedding dropout=0.3": ["layers.dropout"],
-    "SelfAttention dropout": ["functional.attention.full"],
-    "CrossAttention dropout": ["functional.attention.full"],
+    "SelfAttention dropout": ["functional.attention"],
+    "CrossAttention dropout": ["functional.attention"],
     "Residual self norm=post dropout=0.3": ["layers.dropout"],
-    "DecoderLayer norm=pre dropout=0.3 mask=both": ["layers.dropout", "functional.attention.full"],
-    "Transformer norm=post tied=True smoothing=0.1 dropout=0.3": ["layers.dropout", "functional.attention.full"],
+    "DecoderLayer norm=pre dropout=0.3 mask=both": ["layers.dropout", "functional.attention"],
+    "Transformer norm=post tied=True smoothing=0.1 dropout=0.3": ["layers.dropout", "functional.attention"],
 }
 
 
@@ -257,7 +257,7 @@ def test_a_whole_model_is_checked_at_once():
     "place",
     [
         "layers.embedding.embedding_backward",
-        "functional.attention.full.softmax_backward",
+        "functional.attention.softmax_backward",
         "layers.layer_norm.layer_norm_backward",
     ],
 )

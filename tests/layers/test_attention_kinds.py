@@ -5,8 +5,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from minitransformer.decoding.incremental import GPTState
-from minitransformer.layers.kv_cache import KVCache, LinearAttentionState, RollingKVCache
+from minitransformer.decoding.faster.incremental import GPTState
+from minitransformer.layers.since_2017.kv_cache import KVCache, LinearAttentionState, RollingKVCache
 from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
 from tests.helpers import host, randomize, relative_error
 

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from minitransformer.functional import causal_mask
-from minitransformer.functional.attention import Pattern
+from minitransformer.functional.since_2017.patterns import Pattern
 from minitransformer.layers import SelfAttention
-from minitransformer.layers.attention_kinds import (
+from minitransformer.layers.since_2017.attention_kinds import (
     FullAttention,
     LinearAttention,
     TiledAttention,
     make_cross_attention_kind,
 )
-from minitransformer.layers.attention_positions import AlibiPositions, RelativePositions, RotaryPositions
+from minitransformer.layers.since_2017.attention_positions import AlibiPositions, RelativePositions, RotaryPositions
 from minitransformer.models import TransformerConfig
 from tests.helpers import device, host, random_array, randomize, relative_error
 

@@ -10,8 +10,8 @@ import pytest
 
 from minitransformer.data.text import TextBatch
 from minitransformer.decoding import decoding_state
-from minitransformer.decoding.folded import fold
-from minitransformer.functional.routing import expert_weights, expert_weights_backward
+from minitransformer.decoding.faster.folded import fold
+from minitransformer.functional.since_2017.routing import expert_weights, expert_weights_backward
 from minitransformer.gradcheck.check import check_gradients
 from minitransformer.gradcheck.report import COMPLEX_STEP
 from minitransformer.inspection import (
@@ -24,12 +24,12 @@ from minitransformer.inspection import (
 from minitransformer.inspection.activation_memory import _distinct_arrays
 from minitransformer.inspection.interventions import Altered, Change
 from minitransformer.layers import FeedForward, MixtureOfExperts
-from minitransformer.layers.experts import forward_of_tokens, weighted_backward
-from minitransformer.layers.lora import LoRALinear
+from minitransformer.layers.since_2017.experts import forward_of_tokens, weighted_backward
+from minitransformer.layers.since_2017.lora import LoRALinear
 from minitransformer.models import BERT, GPT, Transformer, TransformerConfig, gpt_config
 from minitransformer.training import CrossEntropyLoss, DataParallel
-from minitransformer.training.checkpoint import load_checkpoint, save_checkpoint
 from minitransformer.training.parallel import threads as threads_module
+from minitransformer.training.saving.checkpoint import load_checkpoint, save_checkpoint
 from tests.helpers import device, host, random_array, randomize, relative_error, same
 from tests.layers.test_feed_forward import naive_feed_forward
 

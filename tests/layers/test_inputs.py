@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from minitransformer.core import Parameter
-from minitransformer.functional.attention import Pattern
+from minitransformer.functional.since_2017.patterns import Pattern
 from minitransformer.layers import (
     GRU,
     LSTM,
@@ -30,8 +30,8 @@ from minitransformer.layers import (
     RotaryPositions,
     SelfAttention,
 )
-from minitransformer.layers.attention_kinds import LinearAttention, TiledAttention
 from minitransformer.layers.positions import make_attention_positions, make_input_positions
+from minitransformer.layers.since_2017.attention_kinds import LinearAttention, TiledAttention
 from tests.helpers import device
 
 B, T, C = 2, 4, 6

@@ -8,7 +8,7 @@ import pytest
 
 from minitransformer.functional import causal_mask, padding_mask
 from minitransformer.layers import CrossAttention, Decoder, Encoder
-from minitransformer.layers.kv_cache import KVCache, LinearAttentionState, RollingKVCache
+from minitransformer.layers.since_2017.kv_cache import KVCache, LinearAttentionState, RollingKVCache
 from tests.helpers import device, host, random_array, randomize, relative_error, same
 from tests.layers.test_encoder import config
 

@@ -7,8 +7,8 @@ import pytest
 
 from minitransformer.functional import split_heads
 from minitransformer.layers import Linear
-from minitransformer.layers.qk_norm import NormalizedProjection
-from minitransformer.layers.tensor_parallel import ShardedAttention
+from minitransformer.layers.since_2017.qk_norm import NormalizedProjection
+from minitransformer.layers.since_2017.tensor_parallel import ShardedAttention
 from minitransformer.models import GPT, gpt_config
 from tests.functional.test_rms_norm import naive_rms_norm
 from tests.helpers import host, random_array, randomize, relative_error

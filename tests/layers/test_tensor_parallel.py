@@ -5,8 +5,8 @@ import copy
 import numpy as np
 import pytest
 
-from minitransformer.functional.attention import Pattern
-from minitransformer.functional.ranks import (
+from minitransformer.functional.since_2017.patterns import Pattern
+from minitransformer.functional.since_2017.ranks import (
     copy_to_ranks,
     copy_to_ranks_backward,
     sum_over_ranks,
@@ -20,9 +20,9 @@ from minitransformer.layers import (
     RotaryPositions,
     SelfAttention,
 )
-from minitransformer.layers.attention_kinds import LinearAttention, TiledAttention
-from minitransformer.layers.shards import Cut, first_units, join_states, split
-from minitransformer.layers.tensor_parallel import ShardedAttention, cuts_of, shard
+from minitransformer.layers.since_2017.attention_kinds import LinearAttention, TiledAttention
+from minitransformer.layers.since_2017.shards import Cut, first_units, join_states, split
+from minitransformer.layers.since_2017.tensor_parallel import ShardedAttention, cuts_of, shard
 from minitransformer.models import TransformerConfig
 from tests.helpers import device, host, random_array, random_host_array, randomize, relative_error
 from tests.ranks import in_ranks, same_in_all

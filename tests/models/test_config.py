@@ -7,7 +7,8 @@ import pytest
 
 from minitransformer import config as choices
 from minitransformer.config import SWITCHES
-from minitransformer.layers import convolution, feed_forward, normalization
+from minitransformer.layers import feed_forward, normalization
+from minitransformer.layers.before_2017 import convolution
 from minitransformer.models import (
     BERT,
     GPT,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from minitransformer.decoding import generate
-from minitransformer.decoding.incremental import ConvState
+from minitransformer.decoding.faster.incremental import ConvState
 from minitransformer.models import ConvConfig, ConvLM
 from tests.helpers import host, randomize, relative_error, same
 

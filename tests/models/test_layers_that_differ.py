@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from minitransformer.decoding.incremental import GPTState
-from minitransformer.layers.attention_kinds import TiledAttention
-from minitransformer.layers.kv_cache import RollingKVCache
+from minitransformer.decoding.faster.incremental import GPTState
+from minitransformer.layers.since_2017.attention_kinds import TiledAttention
+from minitransformer.layers.since_2017.kv_cache import RollingKVCache
 from minitransformer.models import GPT, TransformerConfig, gpt_config
 from tests.helpers import randomize, relative_error, same
 from tests.models.test_gpt import V

@@ -6,7 +6,7 @@ import pytest
 from minitransformer.config import SEQ2SEQ_ATTENTION
 from minitransformer.layers import GRU, LSTM
 from minitransformer.models import Seq2Seq, Seq2SeqConfig
-from minitransformer.models.recurrent import reversed_order
+from minitransformer.models.before_2017.recurrent import reversed_order
 from tests.helpers import host, randomize, relative_error, same
 from tests.models.learning import loss_and_gradients
 from tests.models.test_behaviour import pad

@@ -8,12 +8,12 @@ import pytest
 from minitransformer.decoding import decoding_state
 from minitransformer.inspection import count_parameters, summarize
 from minitransformer.layers import add_lora, lora_adapters, remove_lora
-from minitransformer.layers.shards import join_states
-from minitransformer.layers.tensor_parallel import cuts_of, shard
+from minitransformer.layers.since_2017.shards import join_states
+from minitransformer.layers.since_2017.tensor_parallel import cuts_of, shard
 from minitransformer.models import BERT, GPT, Transformer, TransformerConfig
 from minitransformer.system.generators import make_generator
 from minitransformer.training import save_checkpoint
-from minitransformer.training.anomaly_hooks import AnomalyHooks
+from minitransformer.training.watching.anomaly_hooks import AnomalyHooks
 from tests.helpers import device, host, random_array, randomize, relative_error, same
 from tests.models.learning import loss_and_gradients
 from tests.ranks import in_ranks

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minitransformer.models import ViT, bert_config
-from minitransformer.models.vision import Patches
+from minitransformer.models.since_2017.vision import Patches
 from tests.helpers import host, randomize, relative_error, same
 
 LEVELS, P, n, C, CLASSES = 11, 9, 4, 12, 5  # 2 x 2 patches of 3 x 3 pixels

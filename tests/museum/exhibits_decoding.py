@@ -6,7 +6,7 @@ EXHIBITS = (
     Exhibit(
         "beam search selects sequences, and the buffers stay with the old ones",
         "Each hypothesis goes on with the past of another one.",
-        {"decoding.incremental:ConvState._select": ("buffer.select(kept)", "pass")},
+        {"decoding.faster.incremental:ConvState._select": ("buffer.select(kept)", "pass")},
         "huggingface/transformers #46612",
     ),
     Exhibit(
@@ -46,14 +46,19 @@ EXHIBITS = (
     Exhibit(
         "the score is over the length of the parent",
         "One token short: ((5 + l) / 6)^alpha is 1 for an answer of one token.",
-        {"decoding.beam:_hypothesis": ("length_penalty(len(ids), alpha)", "length_penalty(len(ids) - 1, alpha)")},
+        {
+            "decoding.search.beam:_hypothesis": (
+                "length_penalty(len(ids), alpha)",
+                "length_penalty(len(ids) - 1, alpha)",
+            )
+        },
         "awslabs/sockeye #483",
     ),
     Exhibit(
         "the search stops at the first answer that has ended",
         "Short answers end first, and better ones are still on their way.",
         {
-            "decoding.beam:_is_done": (
+            "decoding.search.beam:_is_done": (
                 "return alive[0][1] / penalty <= max(hypothesis.score for hypothesis in finished)",
                 "return True",
             )
@@ -63,13 +68,18 @@ EXHIBITS = (
     Exhibit(
         "the search stops by the penalty of the present length",
         "A living hypothesis may grow, and its score with it: what counts is the kindest length to come.",
-        {"decoding.beam:_is_done": ("max_new_tokens if alpha > 0 else len(alive[0][0]) + 1", "len(alive[0][0])")},
+        {
+            "decoding.search.beam:_is_done": (
+                "max_new_tokens if alpha > 0 else len(alive[0][0]) + 1",
+                "len(alive[0][0])",
+            )
+        },
         "huggingface/transformers #20901",
     ),
     Exhibit(
         "texts padded on the left begin at the position of their padding",
         "The first word of a short text stands where the longest of the batch has its fourth.",
-        {"decoding.incremental:GPTState._extend_last": ("start = start - self.padding", "pass")},
+        {"decoding.faster.incremental:GPTState._extend_last": ("start = start - self.padding", "pass")},
         "huggingface/transformers #21080",
     ),
     Exhibit(
@@ -97,7 +107,7 @@ EXHIBITS = (
     Exhibit(
         "beam search keeps the recurrent states of the rows that it dropped",
         "States must follow their hypotheses, as KV caches do.",
-        {"decoding.incremental:RecurrentState._select": ("array[:, kept] for", "array[:, : len(rows)] for")},
+        {"decoding.faster.incremental:RecurrentState._select": ("array[:, kept] for", "array[:, : len(rows)] for")},
         "huggingface/transformers #46612",
     ),
 )

@@ -77,25 +77,25 @@ EXHIBITS = (
     Exhibit(
         "a first tile that is wholly masked makes NaN",
         "The largest score so far is -inf, and -inf - -inf is NaN. What should be subtracted instead?",
-        {"functional.attention.tiled:_forward_rows": ("xp.where(xp.isfinite(largest), largest, 0)", "largest")},
+        {"functional.since_2017.tiled:_forward_rows": ("xp.where(xp.isfinite(largest), largest, 0)", "largest")},
         "tracel-ai/cubecl #1070",
     ),
     Exhibit(
         "the running maximum starts at a finite number",
         "-5e4 is more than some true scores, and where all scores are below it, exp gives 0.",
-        {"functional.attention.tiled:_forward_rows": ("-xp.inf, dtype)", "-5e4, dtype)")},
+        {"functional.since_2017.tiled:_forward_rows": ("-xp.inf, dtype)", "-5e4, dtype)")},
         "flashinfer-ai/flashinfer #4401",
     ),
     Exhibit(
         "dropout comes before the sum of the weights",
         "The weights that were kept are then normalised again, and the scale of dropout comes on top.",
-        {"functional.attention.tiled:_forward_rows": ("@ weights", "@ part.dropout(weights, rows, columns)[0]")},
+        {"functional.since_2017.tiled:_forward_rows": ("@ weights", "@ part.dropout(weights, rows, columns)[0]")},
         "aws-neuron/nki-samples #80",
     ),
     Exhibit(
         "a window sees one token more",
         "A window of w tokens counts the token itself.",
-        {"functional.attention.patterns:Pattern.allowed": ("abs(t - s) < self.window", "abs(t - s) <= self.window")},
+        {"functional.since_2017.patterns:Pattern.allowed": ("abs(t - s) < self.window", "abs(t - s) <= self.window")},
         "huggingface/transformers #26792",
     ),
     Exhibit(
@@ -134,7 +134,7 @@ EXHIBITS = (
     Exhibit(
         "gate and up are swapped, forward",
         "A model can learn either, and each trained elsewhere fails in the other.",
-        {"functional.gated:_gated": ("gate, up =", "up, gate =")},
+        {"functional.since_2017.gated:_gated": ("gate, up =", "up, gate =")},
         "ml-explore/mlx-lm #767",
     ),
     Exhibit(
@@ -262,7 +262,7 @@ EXHIBITS = (
         "cosines are of neighbours and sines of halves",
         "Two conventions of pairing in one function: feature i meets i + 1 in one half of the formula only.",
         {
-            "functional.rotary:_turn": (
+            "functional.since_2017.rotary:_turn": (
                 "return (x.view(turns.dtype) * turns).view(x.dtype)",
                 "half = x.shape[-1] // 2\n"
                 "    swapped = xp.concatenate([-x[..., half:], x[..., :half]], axis=-1)\n"
@@ -293,14 +293,19 @@ EXHIBITS = (
     Exhibit(
         "the last step's dc is missing: the LSTM's memory gets its first gradient one step too late",
         "The last c has no next step, but its own h has a gradient.",
-        {"functional.recurrent.lstm:_steps_back": ("dc += new", "dc += new if t < len(da) - 1 else 0.0 * new")},
+        {
+            "functional.before_2017.recurrent.lstm:_steps_back": (
+                "dc += new",
+                "dc += new if t < len(da) - 1 else 0.0 * new",
+            )
+        },
         "deeplearning4j/deeplearning4j #8838",
     ),
     Exhibit(
         "the biases of the input and the output gate are those of the forget gate",
         "Copied lines with one letter unchanged; invisible as long as all biases are 0.",
         {
-            "functional.recurrent.lstm:_steps": (
+            "functional.before_2017.recurrent.lstm:_steps": (
                 "a += b",
                 "a += xp.concatenate([b[:, 2 * R : 3 * R]] * 3 + [b[:, 3 * R :]], axis=1)",
             )
@@ -311,7 +316,7 @@ EXHIBITS = (
         "the derivative of tanh is taken of its input, when what is stored is its output",
         "1 - tanh(y)^2 where y is tanh(c) already.",
         {
-            "functional.recurrent.lstm:_steps_back": (
+            "functional.before_2017.recurrent.lstm:_steps_back": (
                 "xp.multiply(tanh_c[t], tanh_c[t], out=new)",
                 "xp.tanh(tanh_c[t], out=new)\n        new *= new",
             )
@@ -334,7 +339,7 @@ EXHIBITS = (
         "the GRU's second bias is outside the reset gate",
         "n = tanh(x W + b + r (h U) + d): then d and b are one, and PyTorch's two biases are not.",
         {
-            "functional.recurrent.gru:_steps": (
+            "functional.before_2017.recurrent.gru:_steps": (
                 "xp.multiply(r, k, out=new)",
                 "xp.multiply(r, k - d, out=new)\n        new += d",
             )
@@ -344,7 +349,12 @@ EXHIBITS = (
     Exhibit(
         "the loads of the experts are counted for each token and not for each assignment",
         "They sum to k, so the balance loss is k times as strong as the paper's, and 1 is no longer balance.",
-        {"functional.routing:expert_loads": ("chosen.mean(axis=0) / chosen[0].sum()", "chosen.mean(axis=0)")},
+        {
+            "functional.since_2017.routing:expert_loads": (
+                "chosen.mean(axis=0) / chosen[0].sum()",
+                "chosen.mean(axis=0)",
+            )
+        },
         "huggingface/transformers #43688",
     ),
 )

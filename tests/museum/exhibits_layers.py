@@ -153,14 +153,19 @@ EXHIBITS = (
     Exhibit(
         "every rank adds the output's bias",
         "The bias belongs to the sum, not to each of its terms: with N ranks it would be added N times.",
-        {"layers.tensor_parallel:RowLinear.forward": ("y += self.b.data", "y += self.ranks.size * self.b.data")},
+        {
+            "layers.since_2017.tensor_parallel:RowLinear.forward": (
+                "y += self.b.data",
+                "y += self.ranks.size * self.b.data",
+            )
+        },
         "huggingface/text-generation-inference #1036",
     ),
     Exhibit(
         "the source is reversed together with its padding",
         "Then short sources begin with padding, and their tokens are not where the mask says.",
         {
-            "models.recurrent:reversed_order": (
+            "models.before_2017.recurrent:reversed_order": (
                 "np.where(places < lengths, lengths - 1 - places, places)",
                 "np.broadcast_to(places[::-1], ids.shape)",
             )

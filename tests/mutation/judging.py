@@ -168,7 +168,7 @@ def unchanged(mutant):
 def own_file(function):
     """The file of tests of a function: tests.layers.test_linear for layers.linear.Linear.forward."""
     parts = function.split(".")
-    for length in range(len(parts) - 1, 1, -1):  # the longest name that is one of a file: functional.attention.full
+    for length in range(len(parts) - 1, 1, -1):  # the longest name that is one of a file: functional.since_2017.rotary
         for name in (
             f"tests.{parts[0]}.test_{parts[length - 1]}",
             f"tests.{parts[0]}.test_{parts[length - 1]}_attention",

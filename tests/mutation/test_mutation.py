@@ -124,8 +124,8 @@ def test_a_mutant_is_planted_and_leaves_no_trace():
 
 @pytest.mark.exhaustive
 def test_mutants_of_a_folder_are_those_of_its_files_and_keys_are_unique():
-    modules = modules_of("functional.attention")
-    assert {"minitransformer.functional.attention", "minitransformer.functional.attention.full"} <= set(modules)
+    modules = modules_of("functional.since_2017")
+    assert {"minitransformer.functional.since_2017.rotary"} <= set(modules)
     assert modules_of("functional.softmax") == ["minitransformer.functional.softmax"]
     mutants = [mutant for module in modules for mutant in mutants_of(module)]
     assert len({mutant.key for mutant in mutants}) == len(mutants) > 500

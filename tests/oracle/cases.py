@@ -4,7 +4,7 @@ from itertools import product
 
 from minitransformer.gradcheck.subjects import SUBJECTS, Sizes
 from minitransformer.gradcheck.subjects.table import MASKS, ODD_MASKS
-from minitransformer.layers.convolution import CONV_ACTIVATIONS
+from minitransformer.layers.before_2017.convolution import CONV_ACTIVATIONS
 from minitransformer.layers.feed_forward import ACTIVATIONS
 from tests.oracle import recurrent, theirs
 

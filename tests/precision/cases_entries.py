@@ -3,7 +3,7 @@
 import numpy as np
 
 from minitransformer import functional as F
-from minitransformer.functional.erf import normal_cdf, normal_pdf
+from minitransformer.functional.since_2017.erf import normal_cdf, normal_pdf
 from tests.precision import definitions
 from tests.precision.case import Case
 from tests.precision.running import alone, entries

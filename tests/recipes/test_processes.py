@@ -12,8 +12,8 @@ from minitransformer.recipes import get_recipe, processes
 from minitransformer.recipes.folder import RunFolder
 from minitransformer.recipes.memory import check_memory
 from minitransformer.system.process import THREAD_VARIABLES, limit_threads
-from minitransformer.training.checkpointer import SavedRun
 from minitransformer.training.parallel.faults import Disagreement
+from minitransformer.training.saving.checkpointer import SavedRun
 from tests.ranks import outcomes_in_ranks
 
 COPY = get_recipe("copy")

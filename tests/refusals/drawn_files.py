@@ -14,7 +14,7 @@ from minitransformer.interop import load_huggingface, load_huggingface_tokenizer
 from minitransformer.system.files import checksum
 from minitransformer.tokenizers import BytePairTokenizer, load_tokenizer, save_tokenizer, tokenizer_from_dict
 from minitransformer.training import load_checkpoint, save_checkpoint
-from minitransformer.training.checkpoint import FORMAT
+from minitransformer.training.saving.checkpoint import FORMAT
 from tests.interop.given import GPT2_FILE, make_state, save_shards
 from tests.interop.tokenizer_files import tokenizer_json, write_json, write_two_files
 from tests.refusals.damage import damage, edited

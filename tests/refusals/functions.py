@@ -5,7 +5,7 @@ import numpy as np
 from minitransformer.backend import use_backend
 from minitransformer.data import PairCorpus, TranslationTask, get_task
 from minitransformer.decoding import Sampling, beam_search, generate, greedy_decode, writing
-from minitransformer.decoding.incremental import GPTState
+from minitransformer.decoding.faster.incremental import GPTState
 from minitransformer.functional import (
     cross_entropy,
     dropout,

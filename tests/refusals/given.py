@@ -11,7 +11,7 @@ from minitransformer.models import BERT, GPT, Transformer, TransformerConfig, be
 from minitransformer.system.files import checksum
 from minitransformer.tokenizers import CharacterTokenizer, save_tokenizer
 from minitransformer.training import save_checkpoint
-from minitransformer.training.checkpoint import FORMAT
+from minitransformer.training.saving.checkpoint import FORMAT
 from tests.interop.given import BERT_FILE, GPT2_FILE, make_state
 
 SIZES = {"d_model": 8, "num_heads": 2, "d_ff": 6, "num_layers": 1, "max_len": 9}

@@ -8,7 +8,7 @@ import pytest
 from minitransformer import functional as F
 from minitransformer.backend import to_device, use_backend
 from minitransformer.core import Parameter
-from minitransformer.functional.attention import Pattern
+from minitransformer.functional.since_2017.patterns import Pattern
 from minitransformer.layers import embedding, losses
 from minitransformer.models import GPT, gpt_config
 from tests.strict.meter import measured

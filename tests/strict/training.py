@@ -5,7 +5,7 @@ import numpy as np
 from minitransformer.config import Seq2SeqConfig, TransformerConfig
 from minitransformer.data import PairCorpus, TranslationTask
 from minitransformer.data.tasks import get_task
-from minitransformer.models.recurrent import Seq2Seq
+from minitransformer.models.before_2017.recurrent import Seq2Seq
 from minitransformer.models.transformer import Transformer
 from minitransformer.tokenizers import CharacterTokenizer
 from minitransformer.training import Adam, CrossEntropyLoss, DataParallel, noam, step_with

@@ -34,7 +34,7 @@ from minitransformer.system.files import (
 )
 from minitransformer.tokenizers import load_tokenizer
 from minitransformer.training import load_checkpoint, save_checkpoint
-from minitransformer.training.checkpoint import BEFORE_CHECKSUMS
+from minitransformer.training.saving.checkpoint import BEFORE_CHECKSUMS
 
 ARRAYS = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.zeros((0, 2)), "c": np.array(1.5)}
 TEXTS = {"x": "1", "y": "ä\ud800"}

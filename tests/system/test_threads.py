@@ -13,7 +13,7 @@ import pytest
 from minitransformer.backend import backend_name, to_host, use_backend
 from minitransformer.data import get_task
 from minitransformer.functional import tiled_attention, tiled_attention_backward
-from minitransformer.functional.attention import tiles
+from minitransformer.functional.since_2017 import tiles
 from minitransformer.kernels.dispatch import fused, plain_formulas
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.system.process import (

@@ -8,8 +8,8 @@ import pytest
 from minitransformer.data import Batch
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.training import NotFiniteError, TrainingSettings
-from minitransformer.training.anomaly_hooks import named_layers
 from minitransformer.training.parallel import threads as parallel
+from minitransformer.training.watching.anomaly_hooks import named_layers
 from tests.helpers import Trainer, randomize, same
 
 V, B, S, T = 29, 7, 6, 5

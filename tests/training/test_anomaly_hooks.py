@@ -13,7 +13,7 @@ from minitransformer.data.text import TextBatch
 from minitransformer.layers import Embedding, losses
 from minitransformer.models import BERT, GPT, bert_config, gpt_config
 from minitransformer.training import NotFiniteError, noam, train
-from minitransformer.training.anomaly_hooks import AnomalyHooks, named_layers
+from minitransformer.training.watching.anomaly_hooks import AnomalyHooks, named_layers
 from tests.helpers import Trainer
 from tests.training.spoiling import (
     EXPAND,
@@ -70,7 +70,7 @@ def test_what_goes_wrong_between_two_layers_is_that_of_the_layer_around_them():
     attention.kv.W.data *= 1e20
     error = refused_step(trainer)
     assert error.layer == "decoder.layers.1.cross_attention.sublayer", "its output projection only got what was wrong"
-    assert "functional/attention/full.py" in lines_of(error)["operation"]
+    assert "functional/attention.py" in lines_of(error)["operation"]
 
 
 def with_nan(array):
@@ -169,7 +169,7 @@ def careless_softmax(scores, allowed=None, overwrite=False):
 
 
 def test_mask_that_lets_a_query_attend_to_nothing_is_among_the_causes(monkeypatch):
-    monkeypatch.setattr("minitransformer.functional.attention.full.softmax", careless_softmax)
+    monkeypatch.setattr("minitransformer.functional.attention.softmax", careless_softmax)
     batch = make_batch()
     batch.source[2] = 0  # padding alone
     error = refused_step(make_trainer(), batch)

@@ -26,8 +26,8 @@ from minitransformer.training import (
     save_checkpoint,
     train,
 )
-from minitransformer.training.checkpointer import newest_checkpoint, saved_steps
 from minitransformer.training.parallel import threads
+from minitransformer.training.saving.checkpointer import newest_checkpoint, saved_steps
 from tests.helpers import same
 
 pytestmark = pytest.mark.host_only  # CuPy's generators cannot be saved

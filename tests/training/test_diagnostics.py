@@ -10,7 +10,7 @@ from minitransformer.backend import use_backend
 from minitransformer.data import get_task
 from minitransformer.layers import Embedding, LayerNorm, OutputProjection
 from minitransformer.training import Checkpointer, Diagnostics, NotFiniteError, train
-from minitransformer.training.checkpointer import saved_steps
+from minitransformer.training.saving.checkpointer import saved_steps
 from tests.helpers import Trainer
 from tests.strict.strict import strict
 from tests.training.spoiling import (

@@ -24,11 +24,11 @@ from minitransformer.training import (
     step_with,
     train,
 )
-from minitransformer.training.checkpointer import newest_checkpoint, saved_steps
 from minitransformer.training.parallel import threads as parallel
 from minitransformer.training.parallel.communicator import ONE_PROCESS, ProcessError
 from minitransformer.training.parallel.faults import ending_together
 from minitransformer.training.parallel.processes import ProcessParallel
+from minitransformer.training.saving.checkpointer import newest_checkpoint, saved_steps
 from tests.helpers import ragged, randomize, relative_error
 from tests.ranks import LeftAloneError, in_ranks, outcomes_in_ranks
 

@@ -20,11 +20,11 @@ from minitransformer.training import (
     read_run,
     train,
 )
-from minitransformer.training.checkpointer import saved_steps
 from minitransformer.training.parallel.communicator import ONE_PROCESS, Communicator
 from minitransformer.training.parallel.sharded import ShardedAdam
 from minitransformer.training.parallel.strategy import Strategy
 from minitransformer.training.run import TrainingRun
+from minitransformer.training.saving.checkpointer import saved_steps
 from tests.helpers import same
 from tests.ranks import in_ranks
 

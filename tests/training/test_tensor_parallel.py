@@ -6,8 +6,8 @@ import sys
 import numpy as np
 import pytest
 
-from minitransformer.layers.shards import join_states
-from minitransformer.layers.tensor_parallel import cuts_of, shard
+from minitransformer.layers.since_2017.shards import join_states
+from minitransformer.layers.since_2017.tensor_parallel import cuts_of, shard
 from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
 from minitransformer.training import Adam, CrossEntropyLoss
 from minitransformer.training.parallel import tensor

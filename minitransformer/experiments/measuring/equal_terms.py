@@ -18,7 +18,8 @@ from minitransformer.data import get_task
 from minitransformer.data.task import EpochTask, Task
 from minitransformer.evaluation import decode_and_score
 from minitransformer.experiments.measuring.steps import make_training_step
-from minitransformer.models import Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig
+from minitransformer.models import Seq2SeqConfig, Transformer, TransformerConfig
+from minitransformer.models.before_2017.recurrent import Seq2Seq
 from minitransformer.system.process import limit_threads
 from minitransformer.system.progress import tqdm
 from minitransformer.system.signals import blocked

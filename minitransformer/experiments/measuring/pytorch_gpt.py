@@ -7,7 +7,8 @@ from torch import nn
 from torch.nn import functional as F
 
 if TYPE_CHECKING:
-    from minitransformer.models import GPT, TransformerConfig
+    from minitransformer.models import TransformerConfig
+    from minitransformer.models.since_2017.gpt import GPT
 
 
 class Block(nn.Module):

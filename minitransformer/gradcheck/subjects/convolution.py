@@ -23,8 +23,9 @@ from minitransformer.gradcheck.subjects.table import (
     layer_problem,
     register,
 )
-from minitransformer.layers.convolution import CONV_ACTIVATIONS
-from minitransformer.models import ConvConfig, ConvLM
+from minitransformer.layers.before_2017.convolution import CONV_ACTIVATIONS
+from minitransformer.models import ConvConfig
+from minitransformer.models.before_2017.convolutional import ConvLM
 
 
 def conv1d(

@@ -9,8 +9,8 @@ from numpy.typing import DTypeLike
 from minitransformer import functional as F
 from minitransformer.backend import to_device
 from minitransformer.core import Parameter
-from minitransformer.functional import routing
-from minitransformer.functional.attention import Pattern
+from minitransformer.functional.since_2017 import routing
+from minitransformer.functional.since_2017.patterns import Pattern
 from minitransformer.gradcheck.subjects.table import (
     MASKS,
     ODD_MASKS,

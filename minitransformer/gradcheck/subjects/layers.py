@@ -24,7 +24,7 @@ from minitransformer.gradcheck.subjects.table import (
 )
 from minitransformer.inspection.interventions import Altered, AlteredRows, Change, Rows
 from minitransformer.layers.feed_forward import ACTIVATIONS
-from minitransformer.layers.qk_norm import NormalizedProjection
+from minitransformer.layers.since_2017.qk_norm import NormalizedProjection
 
 DROPOUT = 0.3
 NORM_KINDS: tuple[Any, ...] = (L.LayerNorm, L.RMSNorm)

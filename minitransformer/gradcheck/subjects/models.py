@@ -15,18 +15,10 @@ from minitransformer.gradcheck.report import Report
 from minitransformer.gradcheck.subjects.layers import ATTENTION_KINDS, DROPOUT, config
 from minitransformer.gradcheck.subjects.table import Problem, Sizes, Subject, draw, draw_ids, layer_problem, register
 from minitransformer.layers.losses import CrossEntropyLoss, blockwise_loss
-from minitransformer.models import (
-    BERT,
-    GPT,
-    Transformer,
-    ViT,
-    bert_config,
-    gpt_config,
-    named_config,
-    t5_config,
-)
-from minitransformer.models.bert import BERTEmbedding, ClassifierHead, MaskedHead
-from minitransformer.models.vision import Patches
+from minitransformer.models import Transformer, named_config, t5_config
+from minitransformer.models.since_2017.bert import BERT, BERTEmbedding, ClassifierHead, MaskedHead, bert_config
+from minitransformer.models.since_2017.gpt import GPT, gpt_config
+from minitransformer.models.since_2017.vision import Patches, ViT
 from minitransformer.system.generators import make_generator
 
 SMOOTHING, SEGMENTS, CLASSES = 0.1, 3, 13

@@ -21,7 +21,8 @@ from minitransformer.gradcheck.subjects.table import (
     layer_problem,
     register,
 )
-from minitransformer.models import Seq2Seq, Seq2SeqConfig
+from minitransformer.models import Seq2SeqConfig
+from minitransformer.models.before_2017.recurrent import Seq2Seq
 from minitransformer.system.generators import make_generator
 
 DROPOUT, LAYERS = 0.3, 3

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from minitransformer.system.launcher import wait_for_root
-from minitransformer.training.checkpointer import Stopped
 from minitransformer.training.finite import NotFiniteError
 from minitransformer.training.parallel.communicator import Communicator, ProcessError
+from minitransformer.training.saving.checkpointer import Stopped
 
 
 class Disagreement(ProcessError):

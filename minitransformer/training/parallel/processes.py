@@ -21,11 +21,11 @@ import numpy as np
 from minitransformer.backend import to_host
 from minitransformer.core import Parameter
 from minitransformer.data.task import TrainingBatch
-from minitransformer.training.anomaly_hooks import AnomalyFound
 from minitransformer.training.finite import NotFiniteError
 from minitransformer.training.gradients import Gradients, Measured, count_terms, shares_of
 from minitransformer.training.parallel.communicator import Communicator, ProcessError
 from minitransformer.training.parallel.threads import split_batch
+from minitransformer.training.watching.anomaly_hooks import AnomalyFound
 
 
 class ProcessParallel:

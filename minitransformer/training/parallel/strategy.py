@@ -13,8 +13,6 @@ import numpy as np
 from minitransformer.config import special_ids
 from minitransformer.layers.losses import CrossEntropyLoss
 from minitransformer.system.generators import generator_state, make_generator, restore_generator
-from minitransformer.training.anomaly_hooks import SILENT
-from minitransformer.training.diagnostics import Diagnostics
 from minitransformer.training.gradients import Gradients
 from minitransformer.training.optimizers import Adam
 from minitransformer.training.parallel.communicator import ONE_PROCESS, Communicator
@@ -23,6 +21,8 @@ from minitransformer.training.parallel.processes import ProcessParallel
 from minitransformer.training.parallel.sharded import ShardedAdam
 from minitransformer.training.parallel.threads import DataParallel, default_threads
 from minitransformer.training.settings import TrainingSettings
+from minitransformer.training.watching.anomaly_hooks import SILENT
+from minitransformer.training.watching.diagnostics import Diagnostics
 
 
 def saved_threads(facts: dict) -> int | None:

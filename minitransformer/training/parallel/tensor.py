@@ -3,9 +3,10 @@
     mpiexec -n 2 python -m minitransformer.training.parallel.tensor
 
 One step of Adam on one encoder layer, computed by this process alone, and by all processes with a shard each: the
-output, the gradient of the input and the new weights are the same, except for rounding. `layers/tensor_parallel.py`
-has the layers. They are not an option of `minitransformer train`, because the sums are on the way of every layer: this
-pays only on processors that are connected as fast as the GPUs of one machine (docs/scaling.md).
+output, the gradient of the input and the new weights are the same, except for rounding. The layers are in
+`layers/since_2017/tensor_parallel.py`. They are not an option of `minitransformer train`, because the sums are on the
+way of every layer: this pays only on processors that are connected as fast as the GPUs of one machine
+(docs/scaling.md).
 """
 
 import copy
@@ -15,8 +16,8 @@ import numpy as np
 
 from minitransformer.core import Layer
 from minitransformer.layers import EncoderLayer
-from minitransformer.layers.shards import join_states
-from minitransformer.layers.tensor_parallel import cuts_of, shard
+from minitransformer.layers.since_2017.shards import join_states
+from minitransformer.layers.since_2017.tensor_parallel import cuts_of, shard
 from minitransformer.models import TransformerConfig
 from minitransformer.training.optimizers import Adam
 from minitransformer.training.parallel.communicator import Communicator

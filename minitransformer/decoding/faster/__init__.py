@@ -1,0 +1,1 @@
+"""The same tokens sooner: key-value caches, folded weights, speculation."""

@@ -1,0 +1,1 @@
+"""Functions of the models that the Transformer replaced: recurrences, convolutions, additive attention."""

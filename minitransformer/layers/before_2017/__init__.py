@@ -1,0 +1,1 @@
+"""Layers of the models that the Transformer replaced."""

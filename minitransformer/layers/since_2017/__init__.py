@@ -1,0 +1,1 @@
+"""Layers of papers that came after 2017."""

@@ -1,0 +1,135 @@
+"""A mixture of experts: several feed-forward networks, of which a router chooses a few for each token."""
+
+import contextvars
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from minitransformer.backend import xp
+from minitransformer.checks import check_shape
+from minitransformer.config import TransformerConfig
+from minitransformer.core import Layer, Parameter
+from minitransformer.functional import softmax, softmax_backward
+from minitransformer.functional.linear import LinearCache
+from minitransformer.functional.reductions import row_dot
+from minitransformer.functional.since_2017 import routing
+from minitransformer.functional.since_2017.gated import sigmoid, sigmoid_backward
+from minitransformer.layers.feed_forward import FeedForward
+from minitransformer.layers.linear import Linear
+
+_batch_weight: contextvars.ContextVar[float] = contextvars.ContextVar("batch_weight", default=1.0)
+_tokens: contextvars.ContextVar[xp.ndarray | None] = contextvars.ContextVar("tokens", default=None)
+
+
+def weighted_backward(weight: float, backward: Callable[..., Any], *arguments: Any) -> Any:
+    """backward(*arguments) of a part of a batch with this weight: the auxiliary losses have no dy that carries it."""
+    context = contextvars.copy_context()
+    context.run(_batch_weight.set, weight)
+    return context.run(backward, *arguments)
+
+
+def forward_of_tokens(tokens: xp.ndarray, forward: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Run forward(*arguments) on x (B, T, C); the auxiliary losses count only the tokens marked here, not padding.
+
+    `tokens` has B T booleans, True for a token; axes of length 1 do not matter, as in a mask (B, 1, 1, T).
+    """
+    context = contextvars.copy_context()
+    context.run(_tokens.set, tokens.reshape(-1))
+    return context.run(forward, *arguments, **options)
+
+
+class ExpertsCache(NamedTuple):
+    """The cache of `MixtureOfExperts`."""
+
+    shape: tuple[int, ...]  # of x
+    router: LinearCache
+    logits: xp.ndarray  # (N, E)
+    scores: Any  # of `softmax` or `sigmoid`
+    chosen: xp.ndarray  # (N, E) booleans: which tokens went where
+    weights: Any  # of `expert_weights`
+    used: list[tuple]  # for each expert with n tokens: its number, their places (n,), its output (n, C), its cache
+    tokens: xp.ndarray | None  # (N,) booleans: which are not padding; None: all
+
+
+class MixtureOfExperts(Layer):
+    """E feed-forward networks, of which each token uses k (Shazeer et al. 2017): x (..., C) -> y (..., C).
+
+    y = sum over chosen i of w_i FFN_i(x)      p = softmax(x R), the k largest are chosen, w as in `expert_weights`
+
+    No expert has a capacity: none drops tokens, and what a token gets does not depend on the tokens beside it. Each
+    expert computes all of its tokens at once.
+
+    backward adds the gradient of two losses that are not in y, once for each call: balance_weight times `balance_loss`
+    and z_weight times `z_loss`. So `gradcheck` needs both weights 0. Both losses, and the loads below, are means over
+    the tokens that `forward_of_tokens` marks as not padding; padding is routed too, but its output is not used.
+
+    expert_scores="sigmoid" is DeepSeek-V3's router (2024, section 2.1.2): p = sigmoid(x R), the k largest p + bias are
+    chosen, and w is made of p alone. The choice has no derivative, so instead of the balance loss, bias gets a gradient
+    of its own, balance_weight (load - 1 / E): busy experts are chosen less often. DeepSeek-V3 moves it by a fixed step
+    against the sign of load - mean, as Adam with betas=(0, 0) does; with other betas it averages over some steps.
+    """
+
+    def __init__(
+        self, config: TransformerConfig, *, rng: np.random.Generator | None = None, dtype: DTypeLike = np.float32
+    ) -> None:
+        self.experts_per_token, self.renormalize = config.experts_per_token, config.renormalize_experts
+        self.balance_weight, self.z_weight = config.balance_weight, config.z_weight
+        C, E = config.d_model, config.num_experts or 1
+        options: dict[str, Any] = {"activation": config.activation, "bias": config.bias, "rng": rng, "dtype": dtype}
+        self.router = Linear(C, E, bias=False, rng=rng, dtype=dtype)
+        self.experts = [FeedForward(C, config.d_ff, dropout_rate=config.ffn_dropout, **options) for _ in range(E)]
+        self.bias = Parameter(np.zeros(E, dtype)) if config.expert_scores == "sigmoid" else None
+
+    def forward(self, x: xp.ndarray, rng: np.random.Generator | None = None) -> tuple[xp.ndarray, ExpertsCache]:
+        """x (..., C) -> y (..., C)."""
+        flat, used = x.reshape(-1, x.shape[-1]), []
+        logits, cache_router = self.router.forward(flat)
+        p, cache_p = softmax(logits) if self.bias is None else sigmoid(logits)
+        chosen = routing.top_k(logits if self.bias is None else p + self.bias.data, self.experts_per_token)
+        w, cache_w = routing.expert_weights(p, chosen, self.renormalize)
+        y = xp.zeros_like(flat)
+        for e, expert in enumerate(self.experts):
+            rows = xp.flatnonzero(chosen[:, e])
+            if len(rows) > 0:
+                output, cache = expert.forward(flat[rows], rng)
+                y[rows] += w[rows, e : e + 1] * output  # no row occurs twice
+                used.append((e, rows, output, cache))
+        return y.reshape(x.shape), ExpertsCache(
+            x.shape, cache_router, logits, cache_p, chosen, cache_w, used, _tokens.get()
+        )
+
+    def backward(self, dy: xp.ndarray, cache: ExpertsCache) -> xp.ndarray:
+        """dy (..., C) -> dx (..., C); with dL/dw_i = FFN_i(x) . dy the router learns which expert was useful."""
+        check_shape("dy", dy, cache.shape)
+        flat, w = dy.reshape(-1, dy.shape[-1]), cache.weights[0]
+        dw, dx = xp.zeros_like(w), xp.zeros_like(flat)
+        if not len(flat):  # a mean over no tokens has no gradient
+            return dx.reshape(cache.shape)
+        for e, rows, output, cache_expert in cache.used:
+            column = slice(e, e + 1)
+            dw[rows, column] = row_dot(output, flat[rows])
+            dx[rows] += self.experts[e].backward(w[rows, column] * flat[rows], cache_expert)
+        dx += self.router.backward(self._router_backward(dw, cache), cache.router)
+        return dx.reshape(cache.shape)
+
+    def _router_backward(self, dw, cache):
+        """dlogits (N, E) from dw (N, E), and from the auxiliary losses."""
+        dp, share = routing.expert_weights_backward(dw, cache.weights), _batch_weight.get()
+        rows = slice(None) if cache.tokens is None else xp.flatnonzero(cache.tokens)
+        chosen, logits = cache.chosen[rows], cache.logits[rows]
+        balance_weight, z_weight = (each * share * (len(logits) > 0) for each in (self.balance_weight, self.z_weight))
+        if self.bias is None:
+            if balance_weight:
+                slope = routing.balance_loss(cache.scores[rows], chosen)[1]
+                dp[rows] += routing.auxiliary_backward(balance_weight, slope)
+            dlogits = softmax_backward(dp, cache.scores)
+        else:
+            if balance_weight:
+                excess = routing.expert_loads(chosen) - 1.0 / len(self.experts)
+                self.bias.add_grad((balance_weight * excess).astype(dw.dtype))
+            dlogits = sigmoid_backward(dp, cache.scores)
+        if z_weight:
+            dlogits[rows] += routing.auxiliary_backward(z_weight, routing.z_loss(logits)[1])
+        return dlogits

@@ -1,0 +1,186 @@
+"""Tensor parallelism: the matrices of one layer divided among several ranks (Megatron-LM, Shoeybi et al. 2019).
+
+Of a pair of linear maps, the first is cut by columns and the second by rows. What is between them works on each
+feature, or on each head, alone, so it needs no other rank's numbers:
+
+    y = a(x W) V        W = W_0 | W_1        V = V_0 over V_1        y = a(x W_0) V_0 + a(x W_1) V_1
+
+So each rank computes one term, and one sum makes the output: g in forward. In backward the other end of the pair needs
+one sum: f, because x goes into every rank's columns. A Transformer layer has two such pairs, and so four sums a step.
+
+Everything outside (LayerNorm, the residual connection, embeddings) is computed by all ranks alike. Each has the whole
+gradient of these parameters, without a sum. It differs from data parallelism: all ranks see the same batch.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from minitransformer.backend import xp
+from minitransformer.checks import check_generator, check_shape, check_width
+from minitransformer.core import AnyLayer, Layer, Parameter
+from minitransformer.functional.linear import LinearCache, linear
+from minitransformer.functional.since_2017.ranks import (
+    Ranks,
+    copy_to_ranks,
+    copy_to_ranks_backward,
+    sum_over_ranks,
+    sum_over_ranks_backward,
+)
+from minitransformer.layers.attention import MultiHeadAttention, SelfAttention, SelfAttentionCache
+from minitransformer.layers.dropout import Dropout
+from minitransformer.layers.feed_forward import FeedForward, FeedForwardCache
+from minitransformer.layers.linear import Linear
+from minitransformer.layers.since_2017.attention_positions import RotaryPositions
+from minitransformer.layers.since_2017.shards import Cut, first_units, split
+from minitransformer.system.generators import generator_of_rank
+
+
+class ColumnLinear(Linear):
+    """This rank's columns of a linear map: x (..., I), the same in all ranks -> y (..., O of this rank)."""
+
+    def __init__(self, whole: Linear, cut: Cut, ranks: Ranks) -> None:
+        self.W = Parameter(split(whole.W.data, cut, ranks.size)[ranks.rank])
+        self.b = None if whole.b is None else Parameter(split(whole.b.data, cut, ranks.size)[ranks.rank])
+        self.ranks = ranks
+        self.cuts = {"W": cut} if self.b is None else {"W": cut, "b": cut}
+
+    def forward(self, x: xp.ndarray, rng: np.random.Generator | None = None) -> tuple[xp.ndarray, LinearCache]:
+        """x (..., I) -> y (..., O of this rank)."""
+        copy, _ = copy_to_ranks(x, self.ranks)
+        return super().forward(copy)
+
+    def backward(self, dy: xp.ndarray, cache: LinearCache) -> xp.ndarray:
+        """dy (..., O of this rank) -> dx (..., I), the same in all ranks."""
+        return copy_to_ranks_backward(super().backward(dy, cache), self.ranks)
+
+
+class RowLinear(Linear):
+    """This rank's rows of a linear map: x (..., I of this rank) -> y (..., O), the same in all ranks.
+
+    The bias is added to the sum. Each rank has the whole of it, and its whole gradient.
+    """
+
+    def __init__(self, whole: Linear, cut: Cut, ranks: Ranks) -> None:
+        self.W = Parameter(split(whole.W.data, cut, ranks.size)[ranks.rank])
+        self.b = None if whole.b is None else Parameter(whole.b.data.copy())
+        self.ranks = ranks
+        self.cuts = {"W": cut}
+
+    def forward(self, x: xp.ndarray, rng: np.random.Generator | None = None) -> tuple[xp.ndarray, LinearCache]:
+        """x (..., I of this rank) -> y (..., O)."""
+        check_width("RowLinear", x, len(self.W.data), self.W.data.dtype)
+        term, cache = linear(x, self.W.data)
+        y, _ = sum_over_ranks(term, self.ranks)
+        if self.b is not None:
+            y += self.b.data
+        return y, cache
+
+    def backward(self, dy: xp.ndarray, cache: LinearCache) -> xp.ndarray:
+        """dy (..., O), the same in all ranks -> dx (..., I of this rank)."""
+        return super().backward(sum_over_ranks_backward(dy, self.ranks), cache)
+
+
+class ShardedFeedForward(FeedForward):
+    """This rank's hidden features of a feed-forward network: x (..., C) -> y (..., C), both the same in all ranks.
+
+    Made from the whole layer, which stays as it is. Between the two matrices each rank draws its own dropout. Raises
+    ValueError for more ranks than features.
+    """
+
+    def __init__(self, whole: FeedForward, ranks: Ranks) -> None:
+        d_ff = len(whole.contract.W.data)
+        blocks = whole.expand.W.data.shape[1] // d_ff  # 2 if gated
+        self.activation, self.ranks = whole.activation, ranks
+        self.expand = ColumnLinear(whole.expand, Cut(-1, d_ff, blocks * (d_ff,)), ranks)
+        self.dropout = Dropout(whole.dropout.rate)
+        self.contract = RowLinear(whole.contract, Cut(0, d_ff, (d_ff,)), ranks)
+
+    def forward(self, x: xp.ndarray, rng: np.random.Generator | None = None) -> tuple[xp.ndarray, FeedForwardCache]:
+        """x (..., C) -> y (..., C). `rng` is in the same state in all ranks, before and after."""
+        return super().forward(x, _own_generator(rng, self.dropout.rate, self.ranks))
+
+
+class ShardedAttention(SelfAttention):
+    """This rank's heads of self-attention: x (B, T, C) -> y (B, T, C), both the same in all ranks.
+
+    Made from the whole layer, which stays as it is. A head of keys and the heads of queries that use it stay together.
+    Each rank draws its own dropout of its heads' weights. Raises ValueError for more ranks than heads of keys, and for
+    positions that differ from head to head (relative, ALiBi): they would have to be cut, too.
+    """
+
+    def __init__(self, whole: SelfAttention, ranks: Ranks) -> None:
+        if whole.positions is not None and not isinstance(whole.positions, RotaryPositions):
+            raise ValueError(
+                f"{type(whole.positions).__name__} has numbers for each head, which ranks cannot divide yet"
+            )
+        if not isinstance(whole.qkv, Linear):
+            raise ValueError(f"{type(whole.qkv).__name__} has gains for all heads, which ranks cannot divide yet")
+        groups, per_group = whole.num_kv_heads, whole.num_heads // whole.num_kv_heads
+        first, end = first_units(groups, ranks.size)[ranks.rank : ranks.rank + 2]
+        heads, rate = (end - first) * per_group, whole.dropout_rate
+        features = (whole.positions, whole.scale, whole.kind, whole.d_k)
+        MultiHeadAttention.__init__(self, heads * whole.d_v, heads, end - first, rate, *features)
+        self.ranks, self.num_heads_of_all = ranks, whole.num_heads
+        self.own_heads = slice(first * per_group, end * per_group)
+        self.qkv = ColumnLinear(whole.qkv, Cut(-1, groups, whole.widths), ranks)
+        self.output = RowLinear(whole.output, Cut(0, groups, (len(whole.output.W.data),)), ranks)
+
+    def forward(
+        self, x: xp.ndarray, allowed: xp.ndarray | None = None, rng: np.random.Generator | None = None
+    ) -> tuple[xp.ndarray, SelfAttentionCache]:
+        """x (B, T, C), allowed broadcastable to (B, H, T, T), with the H of the whole layer -> y (B, T, C).
+
+        `rng` is in the same state in all ranks, before and after.
+        """
+        own_rng = _own_generator(rng, self.dropout_rate, self.ranks)
+        return super().forward(x, self._of_own_heads(allowed), own_rng)
+
+    def extend(self, x: xp.ndarray, kv_cache: Any, allowed: xp.ndarray | None = None) -> xp.ndarray:
+        """As `SelfAttention.extend`; each rank's KV cache has its own heads alone."""
+        return super().extend(x, kv_cache, self._of_own_heads(allowed))
+
+    def _of_own_heads(self, allowed):
+        """The mask of this rank's heads, if it differs from head to head."""
+        if allowed is None or allowed.ndim < 3 or allowed.shape[-3] == 1:
+            return allowed
+        check_shape("allowed", allowed, (*allowed.shape[:-3], self.num_heads_of_all, *allowed.shape[-2:]))
+        return allowed[..., self.own_heads, :, :]
+
+
+def _own_generator(rng, rate, ranks):
+    """The generator for dropout inside this rank's part; with rate 0, nothing is drawn from `rng`."""
+    check_generator(rng)
+    return generator_of_rank(rng, ranks.rank) if rate else None
+
+
+SHARDED: dict[type[Layer], Any] = {FeedForward: ShardedFeedForward, SelfAttention: ShardedAttention}
+
+
+def shard(layer: AnyLayer, ranks: Ranks) -> AnyLayer:
+    """Replace every feed-forward network and self-attention in `layer` by this rank's part -> the layer, or its part.
+
+    All ranks must start from the same weights. Other layers stay whole, so that all ranks compute them alike. For the
+    norm of the whole gradient, add up the squares of the shards over the ranks, and those of whole parameters once.
+    """
+    if type(layer) in SHARDED:
+        return SHARDED[type(layer)](layer, ranks)
+    for name, value in vars(layer).items():
+        if isinstance(value, Layer):
+            setattr(layer, name, shard(value, ranks))
+        elif isinstance(value, (list, tuple)):
+            setattr(layer, name, type(value)(shard(item, ranks) if isinstance(item, Layer) else item for item in value))
+    return layer
+
+
+def cuts_of(layer: Layer) -> dict[str, Cut]:
+    """{name of a parameter that this rank holds a part of: its cut}, as `shards.join_states` takes it."""
+    return dict(_cuts(layer))
+
+
+def _cuts(layer: Layer) -> Iterator[tuple[str, Cut]]:
+    if isinstance(layer, (ColumnLinear, RowLinear)):
+        yield from layer.cuts.items()
+    for name, child in layer.children():
+        yield from ((f"{name}.{inner}", cut) for inner, cut in _cuts(child))

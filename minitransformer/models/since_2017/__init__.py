@@ -1,0 +1,1 @@
+"""Models that are half of a Transformer: GPT, BERT and ViT."""

@@ -1,0 +1,1 @@
+"""Averages of the weights, checkpoints, and the folder of a run."""
