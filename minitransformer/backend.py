@@ -10,9 +10,12 @@ All mathematics is written against `xp`, which looks up the current library at e
 and back only through `to_device` and `to_host`.
 """
 
+import contextlib
 import contextvars
+import functools
 import importlib
 import os
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -124,3 +127,42 @@ def to_device(array: Any) -> "xp.ndarray":
 def to_host(array: Any) -> np.ndarray:
     """`array`, of any backend, as a NumPy array. On a GPU this waits until the array has been computed."""
     return array.get() if hasattr(array, "get") else np.asarray(array)
+
+
+_use_kernels = contextvars.ContextVar("use_kernels", default=True)  # see `plain_formulas`
+
+
+def fused(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a plain formula: with CuPy, its calls go to the function of the same name in `kernels`.
+
+    The kernel takes the same arguments, and returns NotImplemented for what it does not support, such as complex
+    numbers. Then, and with every other backend, the decorated formula runs. On NumPy this costs 0.2 µs per call.
+
+    Decorate only formulas whose arguments have already been checked. A kernel trusts the shapes that it is given, so a
+    check that came after the dispatch would be skipped on a GPU, and the kernel would read out of bounds.
+    """
+    name = plain.__name__.lstrip("_")
+
+    @functools.wraps(plain)
+    def dispatch(*args: Any, **kwargs: Any) -> Any:
+        if backend_name() != "cupy" or not _use_kernels.get():
+            return plain(*args, **kwargs)
+        result = getattr(importlib.import_module("minitransformer.kernels"), name)(*args, **kwargs)
+        return plain(*args, **kwargs) if result is NotImplemented else result
+
+    dispatch.is_fused = True  # type: ignore[attr-defined]
+    return dispatch
+
+
+@contextlib.contextmanager
+def plain_formulas() -> Iterator[None]:
+    """Inside a `with` block the plain formulas run on a GPU too, so that the kernels can be compared with them.
+
+    As with `use_backend`, the block holds in the thread that enters it and in its ThreadTeam.
+    """
+    before = _use_kernels.get()
+    _use_kernels.set(False)
+    try:
+        yield
+    finally:
+        _use_kernels.set(before)

@@ -9,10 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from minitransformer import kernels
-from minitransformer.backend import xp
+from minitransformer.backend import fused, xp
 from minitransformer.functional.since_2017.erf import normal_cdf, normal_pdf
-from minitransformer.kernels.dispatch import fused
 
 
 def relu(x: xp.ndarray) -> tuple[xp.ndarray, xp.ndarray]:
@@ -28,7 +26,7 @@ def relu(x: xp.ndarray) -> tuple[xp.ndarray, xp.ndarray]:
     return y, y
 
 
-@fused(kernels.relu_backward)
+@fused
 def relu_backward(dy: xp.ndarray, y: xp.ndarray) -> xp.ndarray:
     """dx from dy and the remembered output y, all of one shape; see `relu` for the derivation."""
     return dy * (y > 0)

@@ -2,11 +2,9 @@
 
 from typing import Any, NamedTuple
 
-from minitransformer import kernels
-from minitransformer.backend import xp
+from minitransformer.backend import fused, xp
 from minitransformer.checks import check_integer, check_numbers, check_rate, check_shape, check_targets
 from minitransformer.functional.reductions import row_max, row_mean, row_sum
-from minitransformer.kernels.dispatch import fused
 
 BLOCK = 2**18  # logits per block: they are read four times, and should stay in the processor's cache meanwhile
 NOT_AN_ID = -1  # the padding of a model that has none
@@ -55,7 +53,7 @@ def cross_entropy(
     return loss, CrossEntropyCache(p, targets_n, share, smoothing, logits.shape, overwrite)
 
 
-@fused(kernels.cross_entropy)
+@fused
 def _cross_entropy(logits, targets, smoothing, pad, overwrite):
     p = logits if overwrite else logits.copy()  # (N, V)
     counts = targets != pad
@@ -79,7 +77,7 @@ def cross_entropy_backward(dloss: Any, cache: CrossEntropyCache) -> xp.ndarray:
     return _cross_entropy_backward(dloss, p, targets, share, smoothing, overwrite).reshape(shape)
 
 
-@fused(kernels.cross_entropy_backward)
+@fused
 def _cross_entropy_backward(dloss, p, targets, share, smoothing, overwrite):
     dz = p if overwrite else p.copy()
     targets = targets * (share > 0)  # as in forward

@@ -1,14 +1,12 @@
 """Dropout: set a random part of the activations to 0 while training."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
-from minitransformer import kernels
-from minitransformer.backend import xp
+from minitransformer.backend import fused, xp
 from minitransformer.checks import check_generator, check_rate
-from minitransformer.kernels.dispatch import fused
-from minitransformer.system.generators import random_uint16
 
 
 class DropoutCache(NamedTuple):
@@ -43,7 +41,14 @@ def dropout(
     return y, DropoutCache(keep, scale)
 
 
-@fused(kernels.dropout)
+def random_uint16(rng: np.random.Generator, shape: tuple[int, ...]) -> xp.ndarray:
+    """Independent integers from 0 to 65535, all equally likely: four from each 64-bit random number of `rng`."""
+    size = math.prod(shape)
+    words = rng.integers(0, 2**64 - 1, size=-(-size // 4), dtype=xp.uint64, endpoint=True)
+    return words.view(xp.uint16)[:size].reshape(shape)
+
+
+@fused
 def _dropout(x, bits, dropped, scale):
     keep = bits >= dropped
     return _dropout_backward(x, keep, scale), keep  # forward and backward are the same product with m
@@ -54,7 +59,7 @@ def dropout_backward(dy: xp.ndarray, cache: DropoutCache | None) -> xp.ndarray:
     return dy if cache is None else _dropout_backward(dy, *cache)
 
 
-@fused(kernels.dropout_backward)
+@fused
 def _dropout_backward(dy, keep, scale):
     dx = dy * keep
     dx *= scale

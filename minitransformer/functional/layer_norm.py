@@ -2,11 +2,9 @@
 
 from typing import NamedTuple
 
-from minitransformer import kernels
-from minitransformer.backend import backend_name, xp
+from minitransformer.backend import backend_name, fused, xp
 from minitransformer.checks import check_numbers, check_shape
 from minitransformer.functional.reductions import SMALL_EPS, column_dot, column_sum, row_dot, row_inverse_rms, row_mean
-from minitransformer.kernels.dispatch import fused
 
 FAR = 10.0  # standard deviations: the rounding error of a mean that is farther from 0 shows in x_hat
 
@@ -46,7 +44,7 @@ def layer_norm(
     return y, LayerNormCache(x_hat, rstd, gamma)
 
 
-@fused(kernels.layer_norm)
+@fused
 def _layer_norm(x, gamma, beta, eps):
     mean = row_mean(x)
     x_hat = x - mean
@@ -92,7 +90,7 @@ def layer_norm_backward(dy: xp.ndarray, cache: LayerNormCache) -> tuple[xp.ndarr
     return _layer_norm_backward(dy, *cache)
 
 
-@fused(kernels.layer_norm_backward)
+@fused
 def _layer_norm_backward(dy, x_hat, rstd, gamma):
     C = dy.shape[-1]
     dy_rows = dy.reshape(-1, C)

@@ -2,10 +2,8 @@
 
 import numpy as np
 
-from minitransformer import kernels
-from minitransformer.backend import to_device, xp
+from minitransformer.backend import fused, to_device, xp
 from minitransformer.checks import check_ids, check_shape
-from minitransformer.kernels.dispatch import fused
 
 
 def scatter_add(table: xp.ndarray, ids: np.ndarray, rows: xp.ndarray) -> None:
@@ -30,7 +28,7 @@ def scatter_add(table: xp.ndarray, ids: np.ndarray, rows: xp.ndarray) -> None:
     _scatter_add(table, ids, rows)
 
 
-@fused(kernels.scatter_add)
+@fused
 def _scatter_add(table, ids, rows):
     order = np.argsort(ids, kind="stable")
     sorted_ids = ids[order]

@@ -2,11 +2,9 @@
 
 import math
 
-from minitransformer import kernels
-from minitransformer.backend import backend_name, xp
+from minitransformer.backend import backend_name, fused, xp
 from minitransformer.checks import check_mask, check_numbers
 from minitransformer.functional.reductions import row_dot, row_max, row_sum
-from minitransformer.kernels.dispatch import fused
 
 
 def softmax(
@@ -33,7 +31,7 @@ def softmax(
     return p, p
 
 
-@fused(kernels.softmax)
+@fused
 def _softmax(scores, allowed, overwrite):
     p = scores if overwrite else scores.copy()
     if allowed is not None:
@@ -75,7 +73,7 @@ def _empty_rows(largest, allowed, shape):
     return lowest & ~xp.broadcast_to(allowed, shape).any(axis=-1, keepdims=True)
 
 
-@fused(kernels.softmax_backward)
+@fused
 def softmax_backward(dp: xp.ndarray, p: xp.ndarray) -> xp.ndarray:
     """ds from dp and the remembered weights p, all (..., S); see `softmax` for the derivation."""
     ds = dp - row_dot(dp, p)

@@ -1,9 +1,10 @@
 """Fused GPU kernels for the hot formulas: each takes one or two launches instead of five to thirty.
 
 Nothing is derived here. The formulas and their derivations are in `functional` (and Adam's in `training`), which check
-their arguments and then dispatch: `@fused(kernels.softmax)` decorates the plain formula of the softmax (see
-dispatch.py), and tests compare the two. A kernel function takes and returns plain arrays and numbers, exactly as the
-formula does. It returns NotImplemented for arguments that it does not support, such as complex numbers.
+their arguments and then dispatch: `@fused` decorates the plain formula of the softmax (see backend.py), so that its
+calls go to `kernels.softmax` on a GPU. Tests compare the two. A kernel function takes and returns plain arrays and
+numbers, exactly as the formula does. It returns NotImplemented for arguments that it does not support, such as complex
+numbers.
 
 Each Python file chooses arrays and numbers of threads. The kernels themselves are CUDA source, in the .cu file of the
 same name; rows.cuh holds what they share. CuPy compiles them at the first launch, so importing this package costs

@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from minitransformer import kernels
-from minitransformer.backend import backend_name, to_device, to_host, xp
+from minitransformer.backend import backend_name, fused, to_device, to_host, xp
 from minitransformer.checks import check_number, check_rate, check_shape
 from minitransformer.core import FlatParameter, Parameter
-from minitransformer.kernels.dispatch import fused
 from minitransformer.system.process import SINGLE_THREAD, ThreadTeam
 from minitransformer.training.clipping import grad_norm
 
@@ -168,7 +166,7 @@ def adam_update(
     team.map(update, *parts)
 
 
-@fused(kernels.adam_update)
+@fused
 def _adam_update(data, grad, m, v, lr, beta1, beta2, eps, t, scale):
     root = math.sqrt(1.0 - beta2**t)
     work = grad * ((1.0 - beta1) * scale)

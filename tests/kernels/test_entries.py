@@ -7,9 +7,9 @@ import pytest
 
 from minitransformer.backend import to_device, to_host, use_backend, xp
 from minitransformer.functional import dropout, dropout_backward, relu, relu_backward
-from minitransformer.functional.dropout import DropoutCache
+from minitransformer.functional.dropout import DropoutCache, random_uint16
 from minitransformer.kernels import launch
-from minitransformer.system.generators import make_generator, random_uint16
+from minitransformer.system.generators import make_generator
 from minitransformer.training.optimizers import adam_update
 from tests.helpers import random_host_array
 from tests.kernels.comparing import DTYPES, TOLERANCE, assert_same, fused, plain, relative_error

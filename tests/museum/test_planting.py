@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from minitransformer import functional, layers
+from minitransformer import backend, functional, kernels, layers
 from minitransformer.core import Parameter
 from minitransformer.exercises.planting import PARTS, Exhibit, planted, replaced
 from minitransformer.functional import relu as other_name
 from minitransformer.functional import relu_backward, softmax
 from minitransformer.functional.softmax import _softmax
-from minitransformer.kernels import dispatch
 from minitransformer.layers import Linear, SelfAttention
 from minitransformer.system.progress import tqdm
 from minitransformer.training import Adam
@@ -120,11 +119,12 @@ def test_a_function_takes_the_place_of_another_with_all_its_names():
 
 
 def test_a_function_takes_the_place_of_a_kernel_too(monkeypatch):
-    @dispatch.fused(lambda x: "the kernel")
+    @backend.fused
     def formula(x):
         return "the formula"
 
-    monkeypatch.setattr(dispatch, "backend_name", lambda: "cupy")
+    monkeypatch.setattr(kernels, "formula", lambda x: "the kernel", raising=False)
+    monkeypatch.setattr(backend, "backend_name", lambda: "cupy")
     with replaced(formula, lambda x: "wrong"):
         assert formula(X) == "wrong"
     assert formula(X) == "the kernel"

@@ -10,11 +10,11 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from minitransformer.backend import backend_name, to_host, use_backend
+from minitransformer import kernels
+from minitransformer.backend import backend_name, fused, plain_formulas, to_host, use_backend
 from minitransformer.data import get_task
 from minitransformer.functional import tiled_attention, tiled_attention_backward
 from minitransformer.functional.since_2017 import tiles
-from minitransformer.kernels.dispatch import fused, plain_formulas
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.system.process import (
     THREAD_VARIABLES,
@@ -101,14 +101,15 @@ def test_threads_of_a_team_use_the_backend_of_their_caller():
     assert other.map(seen, range(2)) == ["numpy"] * 2
 
 
-@fused(lambda x: "fused")
+@fused
 def which(x):
     """Tell which function was called."""
     return "plain"
 
 
 @back_to_numpy
-def test_plain_formulas_hold_in_the_calling_thread_and_its_team():
+def test_plain_formulas_hold_in_the_calling_thread_and_its_team(monkeypatch):
+    monkeypatch.setattr(kernels, "which", lambda x: "fused", raising=False)
     with another_thread() as do, use_backend(CUPY):
         theirs = do(lambda: use_backend(CUPY).__enter__())
         with plain_formulas():

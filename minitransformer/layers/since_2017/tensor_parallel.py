@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from minitransformer.backend import xp
+from minitransformer.backend import to_host, xp
 from minitransformer.checks import check_generator, check_shape, check_width
 from minitransformer.core import AnyLayer, Layer, Parameter
+from minitransformer.functional.dropout import random_uint16
 from minitransformer.functional.linear import LinearCache, linear
 from minitransformer.functional.since_2017.ranks import (
     Ranks,
@@ -34,7 +35,7 @@ from minitransformer.layers.feed_forward import FeedForward, FeedForwardCache
 from minitransformer.layers.linear import Linear
 from minitransformer.layers.since_2017.attention_positions import RotaryPositions
 from minitransformer.layers.since_2017.shards import Cut, first_units, split
-from minitransformer.system.generators import generator_of_rank
+from minitransformer.system.generators import make_generator
 
 
 class ColumnLinear(Linear):
@@ -150,9 +151,15 @@ class ShardedAttention(SelfAttention):
 
 
 def _own_generator(rng, rate, ranks):
-    """The generator for dropout inside this rank's part; with rate 0, nothing is drawn from `rng`."""
+    """The generator for dropout inside this rank's part; with rate 0, nothing is drawn from `rng`.
+
+    All ranks draw as much of `rng`, so that it stays the same in all, for what they compute alike. On a GPU this waits
+    for it, once.
+    """
     check_generator(rng)
-    return generator_of_rank(rng, ranks.rank) if rate else None
+    if rng is None or not rate:
+        return None
+    return make_generator([*to_host(random_uint16(rng, (4,))).tolist(), ranks.rank])
 
 
 SHARDED: dict[type[Layer], Any] = {FeedForward: ShardedFeedForward, SelfAttention: ShardedAttention}
