@@ -63,7 +63,7 @@ import numpy as np
 from minitransformer.course import workplace
 from minitransformer.example import load_example, numbers
 from minitransformer.gradcheck import relative_error
-from minitransformer.gradcheck.clues import Output, ratio_clue, shape_clue, worst_clue, wrong_entries
+from minitransformer.gradcheck.judge.clues import Output, ratio_clue, shape_clue, worst_clue, wrong_entries
 from minitransformer.plotting import BLUE, GREEN, GREY, ORANGE, PINK, SKY, YELLOW, pyplot, save_figure
 from minitransformer.system.files import atomic_write
 from minitransformer.system.process import keep_freed_memory, limit_threads

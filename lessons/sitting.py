@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minitransformer.example.numbers import named_weights
-from minitransformer.gradcheck.clues import (
+from minitransformer.gradcheck.judge.clues import (
     Output,
     crash,
     error_of,

@@ -14,9 +14,9 @@ import numpy as np
 from minitransformer.checks import check_integer
 from minitransformer.core import Layer
 from minitransformer.gradcheck import Report, SecondOrderReport, check_layer, check_layer_second_order
-from minitransformer.gradcheck.report import CANNOT_TELL, WRONG
+from minitransformer.gradcheck.judge.report import CANNOT_TELL, WRONG
+from minitransformer.gradcheck.judge.use import LayerError, placed_errors, takes_rng
 from minitransformer.gradcheck.subjects import BASE, select_subjects
-from minitransformer.gradcheck.use import LayerError, placed_errors, takes_rng
 from minitransformer.system.files import load_module
 from minitransformer.system.progress import tqdm
 from minitransformer.system.terminal import blamed_for_memory

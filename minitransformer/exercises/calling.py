@@ -9,7 +9,7 @@ import numpy as np
 
 from minitransformer.exercises.cases import has_floats
 from minitransformer.exercises.exercise import Task
-from minitransformer.gradcheck.clues import Output, crash, message_of
+from minitransformer.gradcheck.judge.clues import Output, crash, message_of
 
 NARROWER = {False: (np.float32, np.float16), True: (np.float16,)}  # by whether the inputs are float32
 

@@ -19,7 +19,7 @@ from minitransformer.exercises.calling import Called, StillOpenError, call
 from minitransformer.exercises.cases import TOLERANCE_32, Case, cases_of, make_problem
 from minitransformer.exercises.exercise import Exercise, Problem, Task, load, run_source
 from minitransformer.exercises.judging import Attempt, Diagnosis, Trial, failed, judge, observe
-from minitransformer.gradcheck.clues import crash, wrong_entries
+from minitransformer.gradcheck.judge.clues import crash, wrong_entries
 from minitransformer.system.files import read_bytes
 from minitransformer.system.terminal import error_message
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from minitransformer.course import EXERCISES
 from minitransformer.exercises.known import Listed
-from minitransformer.gradcheck.clues import Output
+from minitransformer.gradcheck.judge.clues import Output
 from minitransformer.system.files import read_bytes
 
 HEADER = re.compile(

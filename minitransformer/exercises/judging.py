@@ -11,7 +11,7 @@ import numpy as np
 
 from minitransformer.exercises.calling import Called, as_arrays
 from minitransformer.exercises.exercise import Exercise, Mistake, Problem, Task
-from minitransformer.gradcheck.clues import (
+from minitransformer.gradcheck.judge.clues import (
     PRECISE,
     Output,
     error_of,

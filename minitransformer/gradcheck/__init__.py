@@ -6,23 +6,23 @@
 
 `check_second_order` goes one step further: the derivative of the backward pass must be symmetric, as a Hessian is.
 
-See `derivatives` for how the numbers are found, `check` for what is compared, `examine` for which number is trusted
-where, `promises` for what else a layer must keep, `explain` for what is said about a wrong gradient, and `subjects` for
-the library's own table. `relative_error` is the measure that the whole project uses.
+check.py is the whole idea on one page. judge/ is for layers that somebody else wrote: `derivatives` measures where the
+complex step does not apply, `gradients` says what is compared, `examine` which number is trusted where, `promises` what
+else a layer must keep, `explain` what is wrong with a gradient. `subjects` is the library's own table.
 """
 
-from minitransformer.gradcheck.check import check_gradients
-from minitransformer.gradcheck.comparison import relative_error
-from minitransformer.gradcheck.derivatives import complex_step, richardson
-from minitransformer.gradcheck.layer import check_layer
-from minitransformer.gradcheck.report import Report, TensorCheck
-from minitransformer.gradcheck.second_order import (
+from minitransformer.gradcheck.check import complex_step, gradient_errors, relative_error
+from minitransformer.gradcheck.judge.derivatives import richardson
+from minitransformer.gradcheck.judge.gradients import check_gradients
+from minitransformer.gradcheck.judge.layer import check_layer
+from minitransformer.gradcheck.judge.report import Report, TensorCheck
+from minitransformer.gradcheck.judge.second_order import (
     SecondOrderReport,
     check_layer_second_order,
     check_second_order,
     hessian_vector_product,
 )
-from minitransformer.gradcheck.use import LayerError
+from minitransformer.gradcheck.judge.use import LayerError
 
 __all__ = [
     "LayerError",
@@ -34,6 +34,7 @@ __all__ = [
     "check_layer_second_order",
     "check_second_order",
     "complex_step",
+    "gradient_errors",
     "hessian_vector_product",
     "relative_error",
     "richardson",

@@ -10,4 +10,4 @@ def unexplained(monkeypatch):
     test_report.py and test_judged.py show what is said about mistakes, and test_verdicts.py looks for that of each
     function of its table.
     """
-    monkeypatch.setattr("minitransformer.gradcheck.layer.explain", lambda *arguments: [])
+    monkeypatch.setattr("minitransformer.gradcheck.judge.layer.explain", lambda *arguments: [])

@@ -13,7 +13,7 @@ from minitransformer.backend import backend_name
 from minitransformer.config import NORMS, POSITIONS
 from minitransformer.core import Layer
 from minitransformer.gradcheck.check import randomize_parameters
-from minitransformer.gradcheck.report import COMPLEX_STEP
+from minitransformer.gradcheck.judge.report import COMPLEX_STEP
 from minitransformer.gradcheck.subjects import SUBJECTS, Sizes, select_subjects, table
 from minitransformer.gradcheck.subjects.models import check_loss
 from minitransformer.layers.before_2017.convolution import CONV_ACTIVATIONS

@@ -5,9 +5,9 @@ import pytest
 
 from minitransformer import functional as F
 from minitransformer.core import Layer, Parameter
-from minitransformer.gradcheck import check_gradients, check_layer
+from minitransformer.gradcheck import check_gradients, check_layer, gradient_errors
 from minitransformer.gradcheck.check import randomize_parameters
-from minitransformer.layers import Linear
+from minitransformer.layers import CrossAttention, Linear
 from tests.gradcheck.small_layers import SHAPE, Affine, C, Function, T, X, draw, names
 
 MISTAKES = {
@@ -17,6 +17,28 @@ MISTAKES = {
     "a mean, not a sum": ("b", "bias_gradient", lambda self, dz: dz.mean(axis=(0, 1))),
     "with the output's place taken by dy": ("g", "scale_gradient", lambda self, dy, h: (dy * dy).sum(axis=(0, 1))),
 }
+
+
+def test_the_page_that_explains_the_check_finds_every_error_and_no_other_and_leaves_the_weights():
+    layer = Affine()
+    randomize_parameters(layer)
+    before = layer.state_dict()
+    errors = gradient_errors(layer, X)
+    assert list(errors) == ["input 0", "W", "b", "g"]
+    assert max(errors.values()) <= 1e-14
+    for tensor, method, wrong in MISTAKES.values():
+        layer_with_it = type("Wrong", (Affine,), {method: wrong})()
+        randomize_parameters(layer_with_it)
+        errors = gradient_errors(layer_with_it, X)
+        found = [name for name, error in errors.items() if error > 1e-12]
+        assert found == [tensor.replace("input", "input 0")]
+    assert all(np.array_equal(before[name], value) for name, value in layer.state_dict().items())
+    cross = CrossAttention(6, 2, dtype=np.float64)
+    randomize_parameters(cross)
+    x, memory = draw(1, 2, 3, 6), draw(2, 2, 5, 6)
+    errors = gradient_errors(cross, x, memory)
+    assert max(errors.values()) <= 1e-12
+    assert len(errors) == 2 + len(cross.parameters())
 
 
 def test_a_right_layer_passes_with_every_input_and_parameter_in_the_report():

@@ -5,7 +5,7 @@ import pytest
 
 from minitransformer.core import Layer, Parameter
 from minitransformer.gradcheck import LayerError, check_layer, check_layer_second_order
-from minitransformer.gradcheck.report import CANNOT_TELL, OK, WRONG
+from minitransformer.gradcheck.judge.report import CANNOT_TELL, OK, WRONG
 from tests.gradcheck.judged import RIGHT, Affine, Tanh
 from tests.gradcheck.judged import WRONG as WRONG_LAYERS
 from tests.gradcheck.small_layers import C, Function, X, draw

@@ -5,7 +5,7 @@ import pytest
 
 from minitransformer.core import Layer, Parameter
 from minitransformer.gradcheck import check_gradients, check_layer
-from minitransformer.gradcheck.report import COMPLEX_STEP, RICHARDSON
+from minitransformer.gradcheck.judge.report import COMPLEX_STEP, RICHARDSON
 from tests.gradcheck.small_layers import SHAPE, Affine, Function, X, draw, names
 
 pytestmark = pytest.mark.usefixtures("unexplained")

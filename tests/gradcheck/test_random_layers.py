@@ -14,7 +14,7 @@ import pytest
 from minitransformer.core import Layer, Parameter
 from minitransformer.gradcheck import check_layer
 from minitransformer.gradcheck.check import randomize_parameters
-from minitransformer.gradcheck.report import CANNOT_TELL, OK, WRONG
+from minitransformer.gradcheck.judge.report import CANNOT_TELL, OK, WRONG
 from minitransformer.system.generators import make_generator
 from tests.gradcheck.pieces import ANALYTIC, KINKED, UNSAFE
 

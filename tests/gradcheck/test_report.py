@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from minitransformer.gradcheck import Report, TensorCheck, check_layer
-from minitransformer.gradcheck.report import CANNOT_TELL, COMPLEX_STEP, OK, RICHARDSON, WRONG
+from minitransformer.gradcheck.judge.report import CANNOT_TELL, COMPLEX_STEP, OK, RICHARDSON, WRONG
 from tests.gradcheck.small_layers import Affine, Function, X
 
 GOOD = TensorCheck("W", (2, 3), COMPLEX_STEP, 0, 3e-16, 1e-12, (1, 2), 0.25, 0.25)

@@ -9,7 +9,7 @@ from minitransformer.core import Parameter
 from minitransformer.exercises.planting import planted
 from minitransformer.functional.layer_norm import _layer_norm_backward
 from minitransformer.gradcheck import check_layer_second_order, hessian_vector_product
-from minitransformer.gradcheck.report import CANNOT_TELL, OK, WRONG
+from minitransformer.gradcheck.judge.report import CANNOT_TELL, OK, WRONG
 from minitransformer.gradcheck.subjects import SUBJECTS, select_subjects
 from minitransformer.layers import LayerNorm
 from minitransformer.models import GPT, gpt_config

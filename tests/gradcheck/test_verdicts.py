@@ -5,7 +5,7 @@ import pytest
 
 from minitransformer.core import Layer, Parameter
 from minitransformer.gradcheck import check_layer
-from minitransformer.gradcheck.report import CANNOT_TELL, COMPLEX_STEP, OK, RICHARDSON, WRONG
+from minitransformer.gradcheck.judge.report import CANNOT_TELL, COMPLEX_STEP, OK, RICHARDSON, WRONG
 from tests.gradcheck.pieces import ANALYTIC, KINKED, REDUCTIONS, UNSAFE
 from tests.gradcheck.small_layers import SHAPE, C, Function, X, names
 

@@ -9,7 +9,7 @@ import pytest
 
 from minitransformer.core import Layer, Parameter
 from minitransformer.decoding import decoding_state
-from minitransformer.gradcheck.report import COMPLEX_STEP
+from minitransformer.gradcheck.judge.report import COMPLEX_STEP
 from minitransformer.gradcheck.subjects.models import check_loss
 from minitransformer.inspection import Change, Rows, heads, intervene, summarize
 from minitransformer.inspection.interventions import AlteredCache

@@ -12,8 +12,8 @@ from minitransformer.data.text import TextBatch
 from minitransformer.decoding import decoding_state
 from minitransformer.decoding.faster.folded import fold
 from minitransformer.functional.since_2017.routing import expert_weights, expert_weights_backward
-from minitransformer.gradcheck.check import check_gradients
-from minitransformer.gradcheck.report import COMPLEX_STEP
+from minitransformer.gradcheck.judge.gradients import check_gradients
+from minitransformer.gradcheck.judge.report import COMPLEX_STEP
 from minitransformer.inspection import (
     count_parameters,
     flops_by_parameters,

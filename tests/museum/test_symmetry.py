@@ -12,7 +12,7 @@ from minitransformer.exercises.planting import planted
 from minitransformer.functional import cross_entropy_backward, gru, gru_backward, lstm_backward
 from minitransformer.functional.cross_entropy import _cross_entropy_backward
 from minitransformer.functional.positions import rows_from
-from minitransformer.gradcheck.report import OK
+from minitransformer.gradcheck.judge.report import OK
 from minitransformer.gradcheck.subjects import SUBJECTS
 from minitransformer.layers import LearnedPositions
 from minitransformer.layers.losses import blockwise_loss

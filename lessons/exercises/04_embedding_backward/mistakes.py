@@ -5,7 +5,7 @@ import numpy as np
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Replacement, Task
 from minitransformer.exercises.problems import backward_problem, draw_ids, sizes
 from minitransformer.functional import embedding_backward
-from minitransformer.gradcheck.clues import places_of_ids
+from minitransformer.gradcheck.judge.clues import places_of_ids
 
 SIZES = sizes("B T C V", (2, 4, 5, 7), (3, 5, 2, 6), (1, 1, 1, 1))
 

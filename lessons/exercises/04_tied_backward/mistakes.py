@@ -2,7 +2,7 @@
 
 from minitransformer.exercises import Exercise, Mistake, Output, Task
 from minitransformer.exercises.problems import backward_problem, draw_ids, sizes
-from minitransformer.gradcheck.clues import places_of_ids
+from minitransformer.gradcheck.judge.clues import places_of_ids
 
 SIZES = sizes("B T C V", (2, 4, 5, 7), (3, 5, 2, 6), (1, 1, 1, 1))
 

@@ -1,8 +1,8 @@
 """The Hessian of a model's loss: its products with vectors, and its largest eigenvalues by the method of Lanczos.
 
 A model with P weights has a Hessian of P x P numbers, far too many to write down. Its product H v with one vector costs
-one forward and one backward pass on complex numbers (see gradcheck/second_order.py), and products are all that Lanczos
-needs.
+one forward and one backward pass on complex numbers (see gradcheck/judge/second_order.py), and products are all that
+Lanczos needs.
 """
 
 import contextlib

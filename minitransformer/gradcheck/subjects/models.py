@@ -10,8 +10,9 @@ from numpy.typing import DTypeLike
 from minitransformer.backend import to_device
 from minitransformer.config import POSITIONS
 from minitransformer.functional import cross_entropy, cross_entropy_backward
-from minitransformer.gradcheck.check import check_gradients, randomize_parameters
-from minitransformer.gradcheck.report import Report
+from minitransformer.gradcheck.check import randomize_parameters
+from minitransformer.gradcheck.judge.gradients import check_gradients
+from minitransformer.gradcheck.judge.report import Report
 from minitransformer.gradcheck.subjects.layers import ATTENTION_KINDS, DROPOUT, config
 from minitransformer.gradcheck.subjects.table import Problem, Sizes, Subject, draw, draw_ids, layer_problem, register
 from minitransformer.layers.losses import CrossEntropyLoss, blockwise_loss

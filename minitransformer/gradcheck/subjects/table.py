@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from minitransformer.core import Layer, Parameter
-from minitransformer.gradcheck.check import MAX_ENTRIES, check_gradients, constants_to_device, randomize_parameters
-from minitransformer.gradcheck.loss import as_tuple
-from minitransformer.gradcheck.report import COMPLEX_STEP, Report
-from minitransformer.gradcheck.second_order import SecondOrderReport, check_second_order
+from minitransformer.gradcheck.check import randomize_parameters
+from minitransformer.gradcheck.judge.gradients import MAX_ENTRIES, check_gradients, constants_to_device
+from minitransformer.gradcheck.judge.loss import as_tuple
+from minitransformer.gradcheck.judge.report import COMPLEX_STEP, Report
+from minitransformer.gradcheck.judge.second_order import SecondOrderReport, check_second_order
 from minitransformer.system.generators import make_generator
 
 

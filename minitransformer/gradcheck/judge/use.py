@@ -19,9 +19,9 @@ import numpy as np
 
 from minitransformer.backend import to_device, to_host, xp
 from minitransformer.core import Layer, Parameter
-from minitransformer.gradcheck.check import float64_values
-from minitransformer.gradcheck.clues import message_of
-from minitransformer.gradcheck.loss import Loss, as_tuple
+from minitransformer.gradcheck.judge.clues import message_of
+from minitransformer.gradcheck.judge.gradients import float64_values
+from minitransformer.gradcheck.judge.loss import Loss, as_tuple
 from minitransformer.system.generators import make_generator
 
 MANY = 7  # sequences
@@ -30,7 +30,7 @@ WIDE = 68  # features
 LOUD = 5.0  # how many times as large an input is tried as well
 SINGLE = "every size = 1"
 SPREAD = 0.1  # how far repeated tokens differ
-LIBRARY = (str(Path(__file__).parents[1]), sysconfig.get_paths()["stdlib"])
+LIBRARY = (str(Path(__file__).parents[2]), sysconfig.get_paths()["stdlib"])
 
 
 class LayerError(RuntimeError):

@@ -1,8 +1,4 @@
-"""Derivatives of a scalar function from its values alone: the complex step, and Richardson extrapolation.
-
-The complex step (Squire and Trapp 1998) needs an analytic f that takes complex numbers. Taylor's series in i h is
-f(x + i h) = f(x) + i h f'(x) - h^2 f''(x) / 2 - ..., so f'(x) = Im f(x + i h) / h up to h^2. Nothing is subtracted,
-so nothing cancels and h may be 1e-30: the result is exact to rounding, and the step never crosses the kink of a ReLU.
+"""Derivatives of a scalar function from differences, for functions that take no complex step: Richardson extrapolation.
 
 Central differences (f(x + h) - f(x - h)) / 2h work for any f, but digits cancel. Richardson extrapolation from steps
 that shrink reaches about 12 digits. It estimates its own error, also where there is a kink near x, or at x.
@@ -14,26 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-H = 1e-30  # any h whose square is negligible compared with 1
 SHRINK = 2.0  # ratio of one difference step to the next
 ROWS = 24  # difference steps at most ...
 FIRST_ROWS = 8  # ... and at least
 WINDOW = 4  # successive steps that are extrapolated together
 EPS = float(np.finfo(np.float64).eps)
 SLACK = 10.0  # the true error is at most this many times the estimated one
-
-
-def complex_step(f: Callable[[np.ndarray], Any], x: np.ndarray) -> np.ndarray:
-    """The gradient of the scalar `f` at the real array x, entry by entry -> array like x, exact to rounding.
-
-    `f` takes a complex array of x's shape. It is called once for each entry of x.
-    """
-    gradient = np.empty(x.shape)
-    for index in np.ndindex(*x.shape):
-        nudged = x.astype(np.complex128)
-        nudged[index] += 1j * H
-        gradient[index] = f(nudged).imag / H
-    return gradient
 
 
 def richardson(

@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 
 from minitransformer.core import Layer
-from minitransformer.gradcheck.check import check_gradients, float64_values, randomize_parameters
-from minitransformer.gradcheck.explain import explain
-from minitransformer.gradcheck.promises import examine_promises, restored
-from minitransformer.gradcheck.report import CANNOT_TELL, COMPLEX_STEP, RICHARDSON, WRONG, Report
-from minitransformer.gradcheck.use import LayerError, Use, named, placed_errors
+from minitransformer.gradcheck.check import randomize_parameters
+from minitransformer.gradcheck.judge.explain import explain
+from minitransformer.gradcheck.judge.gradients import check_gradients, float64_values
+from minitransformer.gradcheck.judge.promises import examine_promises, restored
+from minitransformer.gradcheck.judge.report import CANNOT_TELL, COMPLEX_STEP, RICHARDSON, WRONG, Report
+from minitransformer.gradcheck.judge.use import LayerError, Use, named, placed_errors
 
 
 def check_layer(

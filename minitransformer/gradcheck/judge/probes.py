@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minitransformer.gradcheck import derivatives
-from minitransformer.gradcheck.loss import Loss, size_of, spread_of
+from minitransformer.gradcheck.check import H, complex_step
+from minitransformer.gradcheck.judge import derivatives
+from minitransformer.gradcheck.judge.loss import Loss, size_of, spread_of
 
 ENOUGH = 1e-10  # differences stop when their error is this part of the derivative, up to SLACK
 FIRST_STEP = 0.1  # relative to the size of what is moved
@@ -78,8 +79,8 @@ class Point(NamedTuple):
 
 def complex_slope(loss: Loss, v: Mapping[str, np.ndarray]) -> float | None:
     """The derivative along v by the complex step, or None if L stays real."""
-    value = loss(loss.along(v, 1j * derivatives.H))
-    return float(value.imag / derivatives.H) if np.iscomplexobj(value) else None
+    value = loss(loss.along(v, 1j * H))
+    return float(value.imag / H) if np.iscomplexobj(value) else None
 
 
 def by_complex_step(point: Point, direction: Direction) -> Probe:
@@ -90,7 +91,7 @@ def by_complex_step(point: Point, direction: Direction) -> Probe:
 
 def entries_by_complex_step(point: Point, key: str) -> list[Probe]:
     """Probes of all entries of one tensor."""
-    expected = derivatives.complex_step(lambda x: point.loss({key: x}), point.loss.values[key]).ravel().tolist()
+    expected = complex_step(lambda x: point.loss({key: x}), point.loss.values[key]).ravel().tolist()
     slopes = zip(*(gradients[key].ravel().tolist() for gradients in point.gradients), strict=True)
     return [
         Probe(Direction((key,), 0, np.array([i])), _furthest(found, e), e, 0.0, found[0])

@@ -6,8 +6,8 @@ from collections import deque
 
 import numpy as np
 
-from minitransformer.gradcheck.probes import Direction, Probe
-from minitransformer.gradcheck.report import CANNOT_TELL, COMPLEX_STEP, OK, WRONG, TensorCheck
+from minitransformer.gradcheck.judge.probes import Direction, Probe
+from minitransformer.gradcheck.judge.report import CANNOT_TELL, COMPLEX_STEP, OK, WRONG, TensorCheck
 
 RESOLUTION = 1e-6  # differences must be this good, relative to the gradient, to say something about it
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from minitransformer.backend import to_device, to_host
 from minitransformer.core import Layer, Parameter
-from minitransformer.gradcheck.clues import message_of
-from minitransformer.gradcheck.comparison import relative_error
-from minitransformer.gradcheck.loss import size_of
-from minitransformer.gradcheck.use import Use, fresh
+from minitransformer.gradcheck.check import relative_error
+from minitransformer.gradcheck.judge.clues import message_of
+from minitransformer.gradcheck.judge.loss import size_of
+from minitransformer.gradcheck.judge.use import Use, fresh
 
 SAME = 1e-9  # two results of the same computation may differ by this
 QUIET = 1e-5  # a gradient is compared with at least this part of the one that moves L by as much as its own terms

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from minitransformer.backend import to_host
-from minitransformer.gradcheck.clues import (
+from minitransformer.gradcheck.judge.clues import (
     PRECISE,
     Output,
     common_ratio,
@@ -26,10 +26,10 @@ from minitransformer.gradcheck.clues import (
     transpose_clue,
     wrong_entries,
 )
-from minitransformer.gradcheck.loss import Loss
-from minitransformer.gradcheck.probes import Direction, Point, by_differences, entries_by_complex_step
-from minitransformer.gradcheck.report import COMPLEX_STEP, TensorCheck
-from minitransformer.gradcheck.use import Use
+from minitransformer.gradcheck.judge.loss import Loss
+from minitransformer.gradcheck.judge.probes import Direction, Point, by_differences, entries_by_complex_step
+from minitransformer.gradcheck.judge.report import COMPLEX_STEP, TensorCheck
+from minitransformer.gradcheck.judge.use import Use
 
 MOST = 1100  # entries of a tensor that is looked at closely
 SURE = 1e-9  # relative errors above this are mistakes, not rounding

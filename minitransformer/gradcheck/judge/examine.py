@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from minitransformer.gradcheck.loss import size_of
-from minitransformer.gradcheck.probes import (
+from minitransformer.gradcheck.judge.loss import size_of
+from minitransformer.gradcheck.judge.probes import (
     FIRST_STEP,
     Direction,
     Point,
@@ -31,8 +31,8 @@ from minitransformer.gradcheck.probes import (
     entries_by_complex_step,
     largest,
 )
-from minitransformer.gradcheck.report import COMPLEX_STEP, OK, RICHARDSON, WRONG, TensorCheck
-from minitransformer.gradcheck.tensors import Tensor
+from minitransformer.gradcheck.judge.report import COMPLEX_STEP, OK, RICHARDSON, WRONG, TensorCheck
+from minitransformer.gradcheck.judge.tensors import Tensor
 
 LOOKS = 3  # random directions along which the two methods are compared
 CLOSE = 1e-9  # differences stop when they are this good to compare with

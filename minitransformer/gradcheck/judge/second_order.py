@@ -23,12 +23,12 @@ import numpy as np
 
 from minitransformer.backend import to_device, to_host
 from minitransformer.core import Layer, Parameter
-from minitransformer.gradcheck import derivatives
-from minitransformer.gradcheck.check import randomize_parameters
-from minitransformer.gradcheck.loss import as_tuple
-from minitransformer.gradcheck.promises import restored
-from minitransformer.gradcheck.report import CANNOT_TELL, OK, WRONG, finite
-from minitransformer.gradcheck.use import Use, named, placed_errors
+from minitransformer.gradcheck.check import H, randomize_parameters
+from minitransformer.gradcheck.judge import derivatives
+from minitransformer.gradcheck.judge.loss import as_tuple
+from minitransformer.gradcheck.judge.promises import restored
+from minitransformer.gradcheck.judge.report import CANNOT_TELL, OK, WRONG, finite
+from minitransformer.gradcheck.judge.use import Use, named, placed_errors
 
 TOLERANCE = 1e-11  # of the symmetry
 SMALL = 1e-3  # a Hessian is compared with at least this part of the gradient
@@ -57,13 +57,13 @@ def hessian_vector_product(
 
     Raises TypeError or ComplexWarning where the backward pass cannot compute with complex numbers.
     """
-    h = 1j * derivatives.H
+    h = 1j * H
     nudged = {key: x + h * v[key] for key, x in inputs.items()}
     nudged |= {key: parameter.data + h * v[key] for key, parameter in parameters.items()}
     with warnings.catch_warnings():
         warnings.simplefilter("error", np.exceptions.ComplexWarning)  # a part of H v would be lost
         gradients = _gradients(forward, backward, inputs, parameters, nudged, dy + 0j)
-    return {key: gradient.imag / derivatives.H for key, gradient in gradients.items()}
+    return {key: gradient.imag / H for key, gradient in gradients.items()}
 
 
 def _gradients(
