@@ -7,22 +7,23 @@ of L by one number x of an input or a parameter, forward is run once more with x
 
 Nothing is subtracted, so nothing cancels, and h may be 1e-30: the result is exact to rounding, and the step never
 crosses the kink of a ReLU (the complex step, Squire and Trapp 1998). It needs a forward that takes complex numbers and
-is analytic: no abs, no comparison of what is not real, no complex conjugate.
+is analytic: no abs, no complex conjugate.
 
     errors = gradient_errors(LayerNorm(6, dtype=np.float64), np.random.default_rng(0).standard_normal((2, 3, 6)))
     assert max(errors.values()) < 1e-12
 
-That is all there is to it. `check_layer` (judge/) does the same for layers of any kind: where the complex step does not
-apply it measures with differences, and it says what is wrong with a gradient, and what else a layer promises.
+`check_layer` (judge/) does the same for layers of any kind: where the complex step does not apply it measures with
+differences, and it says what is wrong with a gradient, and what else a layer promises.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from minitransformer.backend import to_device, to_host
-from minitransformer.core import Layer
+from minitransformer.core import Layer, Parameter
 
 H = 1e-30  # any h whose square is negligible compared with 1
 WEIGHTS = 101  # stream of random numbers
@@ -39,25 +40,29 @@ def gradient_errors(layer: Layer, *inputs: np.ndarray, seed: int = 0) -> dict[st
     returned = layer.backward(dy, cache)
     dx = returned if isinstance(returned, tuple) else (returned,)
 
-    def loss(*changed: np.ndarray) -> Any:
-        return to_host((dy * layer(*map(to_device, changed))).sum())
+    parameters = dict(layer.named_parameters())
+    own = {name: parameter.data for name, parameter in parameters.items()}
+    for parameter in parameters.values():  # complex all of them, as a layer may add one to another in place
+        parameter.data = parameter.data.astype(np.complex128)
+    z = [to_device(x.astype(np.complex128) if x.dtype.kind == "f" else x) for x in inputs]
 
-    errors = {}
-    for i, x in enumerate(inputs):
-        if x.dtype.kind == "f":
-            expected = complex_step(lambda z, i=i: loss(*inputs[:i], z, *inputs[i + 1 :]), x)  # type: ignore[misc]
-            errors[f"input {i}"] = relative_error(dx[i], expected)
-    for name, parameter in layer.named_parameters():
-        own = parameter.data
+    def loss_of_input(i: int, x: np.ndarray) -> Any:
+        return to_host((dy * layer(*z[:i], to_device(x), *z[i + 1 :])).sum())
 
-        def loss_with(changed: np.ndarray, parameter: Any = parameter) -> Any:
-            parameter.data = to_device(changed)
-            return loss(*inputs)
+    def loss_of_parameter(parameter: Parameter, data: np.ndarray) -> Any:
+        kept, parameter.data = parameter.data, to_device(data)
+        loss = to_host((dy * layer(*z)).sum())
+        parameter.data = kept
+        return loss
 
-        expected = complex_step(loss_with, to_host(own))
-        parameter.data = own
-        errors[name] = relative_error(parameter.grad, expected)
-    return errors
+    steps = {f"input {i}": (dx[i], partial(loss_of_input, i), x) for i, x in enumerate(inputs) if x.dtype.kind == "f"}
+    for name, parameter in parameters.items():
+        steps[name] = (parameter.grad, partial(loss_of_parameter, parameter), to_host(own[name]))
+    try:
+        return {name: relative_error(gradient, complex_step(f, at)) for name, (gradient, f, at) in steps.items()}
+    finally:
+        for name, parameter in parameters.items():
+            parameter.data = own[name]
 
 
 def complex_step(f: Callable[[np.ndarray], Any], x: np.ndarray) -> np.ndarray:
