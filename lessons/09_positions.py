@@ -30,7 +30,17 @@ from minitransformer.data.tasks import make_batch
 from minitransformer.decoding import greedy_decode
 from minitransformer.example import load_example
 from minitransformer.functional import sinusoidal_positions
-from minitransformer.layers import Encoder, InputEmbedding, LearnedPositions, OutputProjection, PositionalEncoding
+from minitransformer.layers import (
+    EncoderLayer,
+    FeedForward,
+    InputEmbedding,
+    LayerNorm,
+    LearnedPositions,
+    OutputProjection,
+    PositionalEncoding,
+    Residual,
+    SelfAttention,
+)
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.training import TrainingSettings, train
 
@@ -372,9 +382,9 @@ class EncoderAlone(Layer):
         rng = np.random.default_rng(0)
         E, positions = Parameter(rng.standard_normal((11, 32)) / np.sqrt(32)), PositionalEncoding(10, 32, dtype=float)
         positions.table[...] = table_of(name, 10, 32)
-        self.config = TransformerConfig(11, 32, 4, 64, 1, dropout=0.0)
         self.embed, self.output = InputEmbedding(E, positions, 0.0), OutputProjection(E)
-        self.encoder = Encoder(self.config, rng=rng, dtype=float)
+        parts = SelfAttention(32, 4, rng=rng, dtype=float), FeedForward(32, 64, rng=rng, dtype=float)
+        self.encoder = EncoderLayer(*(Residual(part, LayerNorm(32, dtype=float)) for part in parts))
 
     def forward(self, ids, rng=None):
         x, cache_embed = self.embed.forward(ids)

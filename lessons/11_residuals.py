@@ -183,7 +183,8 @@ rng = np.random.default_rng(3)
 B, T, C, F = 2, 3, 5, 7
 given, upstream = rng.standard_normal((2, B, T, C))
 for add_norm, placement in ((post_norm, "post"), (pre_norm, "pre")):
-    layer = Residual(FeedForward(C, F, dtype="float64"), C, dropout_rate=0.3, norm=placement, dtype="float64")
+    network, norm = FeedForward(C, F, dtype="float64"), LayerNorm(C, dtype="float64")
+    layer = Residual(network, norm, dropout_rate=0.3, placement=placement)
     for parameter in layer.parameters():
         parameter.data[...] = rng.standard_normal(parameter.data.shape)
     library, cache = layer.forward(given, rng=rng)
@@ -224,7 +225,7 @@ class Stack(Layer):
         self.layers = [Embedding(E)]
         for _ in range(LAYERS):
             for sublayer in (SelfAttention(C, H, **options), FeedForward(C, F, **options)):
-                self.layers.append(Residual(sublayer, C, norm=placement, dtype=dtype))
+                self.layers.append(Residual(sublayer, LayerNorm(C, dtype=dtype), placement=placement))
         if placement == "pre":
             self.layers.append(LayerNorm(C, dtype=dtype))
         self.layers.append(OutputProjection(E))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from minitransformer.functional import layer_norm, layer_norm_backward, linear, linear_backward, relu, relu_backward
-from minitransformer.layers import FeedForward, Residual
+from minitransformer.layers import FeedForward, LayerNorm, Residual
 
 HANDS = {
     "dx_of_x": (
@@ -168,9 +168,8 @@ def verify_deeper(lesson, run):
 def feed_forward_stack(placement):
     """|dx| at the bottom of 24 feed-forward networks, F = 2C, as a share of the one at the top."""
     rng, C = np.random.default_rng(1), 32
-    layers = [
-        Residual(FeedForward(C, 2 * C, rng=rng, dtype="float64"), C, norm=placement, dtype="float64") for _ in range(24)
-    ]
+    networks = [FeedForward(C, 2 * C, rng=rng, dtype="float64") for _ in range(24)]
+    layers = [Residual(network, LayerNorm(C, dtype="float64"), placement=placement) for network in networks]
     x, caches = rng.standard_normal((32, 8, C)), []
     for layer in layers:
         x, cache = layer.forward(x)

@@ -17,7 +17,7 @@ from minitransformer.experiments.measuring.timing import medians, peak_of_proces
 from minitransformer.experiments.running import Rows
 from minitransformer.experiments.tables import Table, pivot
 from minitransformer.functional import causal_mask
-from minitransformer.layers.since_2017.attention_kinds import make_attention
+from minitransformer.models.since_2017.build import attention_kind
 from minitransformer.plotting import COLORS, counted, mark_powers, pyplot, save_figure
 from minitransformer.system.process import blas_threads, keep_freed_memory
 from minitransformer.system.progress import tqdm
@@ -101,7 +101,7 @@ def numpy_call(name: str, length: int) -> Callable[[], Any]:
     """One of the kinds that a model can have -> a function that returns the gradients."""
     window, stride = (WINDOW if name in ("windowed", "strided") else None), (STRIDE if name == "strided" else None)
     config = TransformerConfig(1, attention=name, window=window, stride=stride)
-    kind = make_attention(config, bidirectional=False)
+    kind = attention_kind(config, bidirectional=False)
     q, k, v, dy = make_inputs(length)
     allowed = causal_mask(length) if kind.needs_causal_mask else None
 

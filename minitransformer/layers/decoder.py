@@ -4,22 +4,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from minitransformer.backend import xp
-from minitransformer.config import TransformerConfig
 from minitransformer.core import Layer
-from minitransformer.layers.residual import ResidualCache
-from minitransformer.layers.since_2017.attention_positions import AttentionPositions
+from minitransformer.layers.residual import Residual, ResidualCache
 from minitransformer.layers.since_2017.kv_cache import KVCache
-from minitransformer.layers.stack import (
-    LayerStack,
-    StackCache,
-    add_and_norm,
-    make_cross_attention,
-    make_feed_forward,
-    make_self_attention,
-)
+from minitransformer.layers.stack import LayerStack, StackCache
 
 
 class DecoderLayerCache(NamedTuple):
@@ -33,19 +23,10 @@ class DecoderLayerCache(NamedTuple):
 class DecoderLayer(Layer):
     """Masked self-attention, cross-attention to the memory, feed-forward network; each in a residual connection."""
 
-    def __init__(
-        self,
-        config: TransformerConfig,
-        *,
-        positions: AttentionPositions | None = None,
-        bidirectional: bool = False,
-        rng: np.random.Generator | None = None,
-        dtype: DTypeLike = np.float32,
-    ) -> None:
-        self_attention = make_self_attention(config, positions, bidirectional, rng, dtype)
-        self.self_attention = add_and_norm(self_attention, config, dtype)
-        self.cross_attention = add_and_norm(make_cross_attention(config, rng, dtype), config, dtype)
-        self.feed_forward = add_and_norm(make_feed_forward(config, rng, dtype), config, dtype)
+    def __init__(self, self_attention: Residual, cross_attention: Residual, feed_forward: Residual) -> None:
+        self.self_attention = self_attention
+        self.cross_attention = cross_attention
+        self.feed_forward = feed_forward
 
     def forward(
         self,
@@ -84,11 +65,6 @@ class Decoder(LayerStack):
     """N decoder layers, each of which reads the same memory."""
 
     layers: list[DecoderLayer]
-
-    def __init__(
-        self, config: TransformerConfig, *, rng: np.random.Generator | None = None, dtype: DTypeLike = np.float32
-    ) -> None:
-        super().__init__(config, DecoderLayer, bidirectional=False, rng=rng, dtype=dtype)
 
     def forward(  # type: ignore[override]  # a stack takes any context, a decoder the memory and two masks
         self,

@@ -3,21 +3,12 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from minitransformer.backend import xp
-from minitransformer.config import TransformerConfig
 from minitransformer.core import Layer
-from minitransformer.layers.residual import ResidualCache
-from minitransformer.layers.since_2017.attention_positions import AttentionPositions
+from minitransformer.layers.residual import Residual, ResidualCache
 from minitransformer.layers.since_2017.kv_cache import KVCache
-from minitransformer.layers.stack import (
-    LayerStack,
-    StackCache,
-    add_and_norm,
-    make_feed_forward,
-    make_self_attention,
-)
+from minitransformer.layers.stack import LayerStack, StackCache
 
 
 class EncoderLayerCache(NamedTuple):
@@ -28,20 +19,14 @@ class EncoderLayerCache(NamedTuple):
 
 
 class EncoderLayer(Layer):
-    """Self-attention, then the feed-forward network, each inside its residual connection."""
+    """Self-attention, then the feed-forward network, each inside its residual connection:
 
-    def __init__(
-        self,
-        config: TransformerConfig,
-        *,
-        positions: AttentionPositions | None = None,
-        bidirectional: bool = True,
-        rng: np.random.Generator | None = None,
-        dtype: DTypeLike = np.float32,
-    ) -> None:
-        self_attention = make_self_attention(config, positions, bidirectional, rng, dtype)
-        self.self_attention = add_and_norm(self_attention, config, dtype)
-        self.feed_forward = add_and_norm(make_feed_forward(config, rng, dtype), config, dtype)
+    EncoderLayer(Residual(SelfAttention(C, H), LayerNorm(C)), Residual(FeedForward(C, F), LayerNorm(C)))
+    """
+
+    def __init__(self, self_attention: Residual, feed_forward: Residual) -> None:
+        self.self_attention = self_attention
+        self.feed_forward = feed_forward
 
     def forward(
         self, x: xp.ndarray, allowed: xp.ndarray | None = None, rng: np.random.Generator | None = None
@@ -65,11 +50,6 @@ class Encoder(LayerStack):
     """N encoder layers: every token of the source may attend to every other. The output is called the memory."""
 
     layers: list[EncoderLayer]
-
-    def __init__(
-        self, config: TransformerConfig, *, rng: np.random.Generator | None = None, dtype: DTypeLike = np.float32
-    ) -> None:
-        super().__init__(config, EncoderLayer, bidirectional=True, rng=rng, dtype=dtype)
 
     def forward(  # type: ignore[override]  # a stack takes any context, an encoder only a mask
         self, x: xp.ndarray, allowed: xp.ndarray | None = None, rng: np.random.Generator | None = None

@@ -1,23 +1,13 @@
-"""Positions of tokens: all kinds by name, and the layers that add positions to the token vectors.
-
-The kinds that act inside attention are in attention_positions.py.
-"""
+"""Positions of tokens: the layers that add positions to the token vectors (paper section 3.5)."""
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from minitransformer.backend import to_device, xp
-from minitransformer.checks import check_choice, check_width
-from minitransformer.config import POSITIONS
+from minitransformer.checks import check_width
 from minitransformer.core import Layer, Parameter
 from minitransformer.functional import rows_from, sinusoidal_positions
 from minitransformer.layers.initializers import normal
-from minitransformer.layers.since_2017.attention_positions import (
-    AlibiPositions,
-    AttentionPositions,
-    RelativePositions,
-    RotaryPositions,
-)
 
 
 class PositionalEncoding(Layer):
@@ -79,51 +69,3 @@ class LearnedPositions(Layer):
         _, T, _ = dy.shape
         self.P.grad[start : start + T] += dy.sum(axis=0)
         return dy
-
-
-def make_input_positions(
-    kind: str,
-    max_len: int,
-    d_model: int,
-    *,
-    std: float = 0.02,
-    rng: np.random.Generator | None = None,
-    dtype: DTypeLike = np.float32,
-) -> PositionalEncoding | LearnedPositions | None:
-    """The layer that adds positions to a model's input, or None if `kind` adds nothing there (RoPE, for example).
-
-    `std` is the initial standard deviation of learned positions. Raises ValueError unless `kind` is one of POSITIONS.
-    """
-    check_choice("positions", kind, POSITIONS)
-    if kind == "sinusoidal":
-        return PositionalEncoding(max_len, d_model, dtype=dtype)
-    if kind == "learned":
-        return LearnedPositions(max_len, d_model, std=std, rng=rng, dtype=dtype)
-    return None
-
-
-def make_attention_positions(
-    kind: str,
-    num_heads: int,
-    head_width: int,
-    max_len: int,
-    *,
-    bidirectional: bool = True,
-    rng: np.random.Generator | None = None,
-    dtype: DTypeLike = np.float32,
-    rotary: tuple[float, float, int | None] = (10000.0, 1.0, None),
-) -> AttentionPositions | None:
-    """The positions that act inside attention, or None if `kind` does nothing there (sinusoids, for example).
-
-    `bidirectional` says whether queries see later keys, as they do in an encoder; only T5's buckets depend on it.
-    `rotary` has the base, factor and original_len of `RotaryPositions`. Raises ValueError unless `kind` is one of
-    POSITIONS.
-    """
-    check_choice("positions", kind, POSITIONS)
-    if kind == "rope":
-        return RotaryPositions(head_width, max_len, *rotary, dtype=dtype)
-    if kind == "alibi":
-        return AlibiPositions(num_heads, dtype=dtype)
-    if kind == "relative":
-        return RelativePositions(num_heads, bidirectional=bidirectional, rng=rng, dtype=dtype)
-    return None

@@ -1,19 +1,16 @@
-"""Add & Norm: the residual connection around every sub-layer, with the normalisation after or before the sub-layer."""
+"""Add & Norm: the residual connection around every sub-layer, with the normalization after or before the sub-layer."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from minitransformer.backend import xp
 from minitransformer.checks import check_choice
-from minitransformer.config import NORMS
 from minitransformer.core import Layer
 from minitransformer.functional.dropout import DropoutCache
-from minitransformer.functional.layer_norm import LayerNormCache
-from minitransformer.functional.since_2017.rms_norm import RMSNormCache
 from minitransformer.layers.dropout import Dropout
-from minitransformer.layers.normalization import make_norm
+
+PLACEMENTS = ("post", "pre", "sandwich")
 
 
 class ResidualCache(NamedTuple):
@@ -21,22 +18,22 @@ class ResidualCache(NamedTuple):
 
     sublayer: Any  # the sub-layer's own cache
     dropout: DropoutCache | None
-    norm: LayerNormCache | RMSNormCache
-    norm_after: RMSNormCache | LayerNormCache | None = None
+    norm: Any  # those of its normalizations
+    norm_after: Any = None
 
 
 class Residual(Layer):
-    """A sub-layer with its dropout, its residual connection and its normalisation (paper sections 3.1 and 5.4).
+    """A sub-layer with its dropout, its residual connection and its normalization (paper sections 3.1 and 5.4).
 
-    norm="post", the paper, where the sum itself is normalised:    y = Norm(x + Dropout(Sublayer(x)))
-    norm="pre", most models since (Xiong et al. 2020), where a
-    clear path leads from the last layer to the first:             y = x + Dropout(Sublayer(Norm(x)))
-    norm="sandwich", Gemma, where what is added to the clear path
-    has the size that a second norm gives it, in any layer:        y = x + Dropout(Norm_2(Sublayer(Norm(x))))
+    placement="post", the paper, where the sum is normalized:      y = Norm(x + Dropout(Sublayer(x)))
+    placement="pre", most models since (Xiong et al. 2020), where
+    a clear path leads from the last layer to the first:           y = x + Dropout(Sublayer(Norm(x)))
+    placement="sandwich", Gemma, where a second norm, `norm_after`,
+    sets the size of what is added to the clear path:              y = x + Dropout(Norm_2(Sublayer(Norm(x))))
 
-    Norm is LayerNorm, as in the paper, or the one named by `normalization`; `norm_eps` is its eps. The sub-layer may
-    take more inputs than x (the memory, a mask), which are passed on unchanged. Raises ValueError for an unknown `norm`
-    or `normalization` and for a dropout rate outside [0, 1).
+    `norm` is a LayerNorm, as in the paper, or another layer. The sub-layer may take more inputs than x (the memory, a
+    mask), which are passed on unchanged. Raises ValueError for an unknown placement, for a `norm_after` that is missing
+    or has no place, and for a dropout rate outside [0, 1).
     """
 
     sublayer: Any  # a SelfAttention, CrossAttention or FeedForward
@@ -44,19 +41,19 @@ class Residual(Layer):
     def __init__(
         self,
         sublayer: Layer,
-        d_model: int,
+        norm: Layer,
         *,
         dropout_rate: float = 0.0,
-        norm: str = "post",
-        normalization: str = "layer",
-        norm_eps: float = 1e-5,
-        dtype: DTypeLike = np.float32,
+        placement: str = "post",
+        norm_after: Layer | None = None,
     ) -> None:
-        self.placement = check_choice("norm", norm, NORMS)
+        self.placement = check_choice("placement", placement, PLACEMENTS)
+        if (norm_after is None) == (placement == "sandwich"):
+            raise ValueError(f"placement={placement!r} {'needs' if norm_after is None else 'has no'} norm_after")
         self.sublayer = sublayer
         self.dropout = Dropout(dropout_rate)
-        self.norm = make_norm(normalization, d_model, norm_eps, dtype)
-        self.norm_after = make_norm(normalization, d_model, norm_eps, dtype) if norm == "sandwich" else None
+        self.norm = norm
+        self.norm_after = norm_after
 
     def forward(
         self, x: xp.ndarray, *context: xp.ndarray | None, rng: np.random.Generator | None = None

@@ -14,10 +14,10 @@ from minitransformer.functional import causal_mask, padding_mask
 from minitransformer.layers import Decoder, Encoder, InputEmbedding, OutputProjection
 from minitransformer.layers.embedding import InputEmbeddingCache
 from minitransformer.layers.initializers import normal
-from minitransformer.layers.positions import make_input_positions
 from minitransformer.layers.since_2017.experts import forward_of_tokens
 from minitransformer.layers.stack import StackCache
 from minitransformer.models.base import EncoderDecoder
+from minitransformer.models.build import builder
 
 
 def t5_config(vocab_size: int, **changes: Any) -> TransformerConfig:
@@ -89,20 +89,16 @@ class Transformer(EncoderDecoder):
         rng = None if seed is None else np.random.default_rng(seed)
         source_E, target_E, output_E = self._embedding_matrices(rng, dtype)
         scale = None if config.scale_embeddings else 1.0
-        source_positions = target_positions = self._positions(rng, dtype)
+        build = builder(config, rng, dtype)
+        std = 1.0 if config.scale_embeddings else config.d_model**-0.5  # the size of the token vectors
+        source_positions = target_positions = build.input_positions(std)
         if config.positions == "learned":  # each stack learns its own
-            target_positions = self._positions(rng, dtype)
+            target_positions = build.input_positions(std)
         self.source_embedding = InputEmbedding(source_E, source_positions, config.dropout, scale)
         self.target_embedding = InputEmbedding(target_E, target_positions, config.dropout, scale)
-        self.encoder = Encoder(config, rng=rng, dtype=dtype)
-        self.decoder = Decoder(config, rng=rng, dtype=dtype)
+        self.encoder = build.encoder()
+        self.decoder = build.decoder()
         self.output = OutputProjection(output_E, config.d_model**-0.5 if config.scale_output else 1.0)
-
-    def _positions(self, rng, dtype):
-        """The layer that adds positions to the token vectors, with initial values of their size; or None."""
-        config = self.config
-        std = 1.0 if config.scale_embeddings else config.d_model**-0.5
-        return make_input_positions(config.positions, config.max_len, config.d_model, std=std, rng=rng, dtype=dtype)
 
     def _embedding_matrices(self, rng, dtype):
         """E (V, C) for source, target and output: one shared Parameter (section 3.4), two, or three.

@@ -11,14 +11,10 @@ import pytest
 from minitransformer.functional import causal_mask
 from minitransformer.functional.since_2017.patterns import Pattern
 from minitransformer.layers import SelfAttention
-from minitransformer.layers.since_2017.attention_kinds import (
-    FullAttention,
-    LinearAttention,
-    TiledAttention,
-    make_cross_attention_kind,
-)
+from minitransformer.layers.since_2017.attention_kinds import FullAttention, LinearAttention, TiledAttention
 from minitransformer.layers.since_2017.attention_positions import AlibiPositions, RelativePositions, RotaryPositions
 from minitransformer.models import TransformerConfig
+from minitransformer.models.build import builder
 from tests.helpers import device, host, random_array, randomize, relative_error
 
 B, H, T, D = 3, 4, 9, 2
@@ -125,10 +121,10 @@ def test_linear_attention_takes_the_mask_of_the_last_new_token(pieces):
 def test_cross_attention_is_in_tiles_unless_self_attention_is_full():
     sizes = {"vocab_size": 11, "d_model": C, "num_heads": H, "d_ff": 5, "num_layers": 1}
     for fields in ({"attention": "tiled"}, {"attention": "windowed", "window": 2}, {"attention": "linear"}):
-        kind = make_cross_attention_kind(TransformerConfig(**sizes, **fields))
+        kind = builder(TransformerConfig(**sizes, **fields)).cross_attention().kind
         assert isinstance(kind, TiledAttention)
         assert kind.pattern == Pattern()
-    assert type(make_cross_attention_kind(TransformerConfig(**sizes))) is FullAttention
+    assert type(builder(TransformerConfig(**sizes)).cross_attention().kind) is FullAttention
 
 
 @pytest.mark.host_only  # what a GPU allocates is not traced

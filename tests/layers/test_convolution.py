@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from minitransformer.layers import ActivatedConv1d, Conv1d, Residual
+from minitransformer.layers import ActivatedConv1d, Conv1d, LayerNorm, Residual
 from tests.helpers import device, host, random_array, randomize, relative_error, same
 
 B, T, C = 3, 9, 4
@@ -39,7 +39,7 @@ def test_a_buffer_keeps_the_chosen_sequences():
 
 
 def test_padding_changes_nothing_through_a_residual_connection():
-    layer = randomize(Residual(ActivatedConv1d(C, 3, causal=False, dtype=np.float64), C, dtype=np.float64))
+    layer = randomize(Residual(ActivatedConv1d(C, 3, causal=False, dtype=np.float64), LayerNorm(C, dtype=np.float64)))
     x, mask = x_and_mask()
     y = host(layer(x, device(mask)))
     for row, first in enumerate((0, 2, 5)):

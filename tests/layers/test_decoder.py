@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from minitransformer.functional import causal_mask, padding_mask
-from minitransformer.layers import Decoder
+from minitransformer.models.build import builder
 from tests.helpers import device, random_array, randomize, relative_error
 from tests.layers.test_attention import cross_attention_weights, naive_multi_head, self_attention_weights
 from tests.layers.test_encoder import config
@@ -39,7 +39,7 @@ def masks():
 @pytest.mark.parametrize("final_norm", [None, False, True])
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_decoder_is_its_layers_in_order_each_reading_the_same_memory(norm, final_norm):
-    decoder = randomize(Decoder(config(norm=norm, final_norm=final_norm), dtype=np.float64))
+    decoder = randomize(builder(config(norm=norm, final_norm=final_norm), dtype=np.float64).decoder())
     x, memory = example()
     expected = x
     for layer in decoder.layers:

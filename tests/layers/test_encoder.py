@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from minitransformer.functional import padding_mask
-from minitransformer.layers import Encoder
 from minitransformer.models import TransformerConfig
+from minitransformer.models.build import builder
 from tests.helpers import device, random_array, randomize, relative_error, same
 from tests.layers.test_attention import naive_multi_head, self_attention_weights
 from tests.layers.test_feed_forward import naive_feed_forward
@@ -36,7 +36,7 @@ def example():
 @pytest.mark.parametrize("final_norm", [None, False, True])
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_encoder_is_its_layers_in_order_and_an_optional_norm(norm, final_norm):
-    encoder = randomize(Encoder(config(norm=norm, final_norm=final_norm), dtype=np.float64))
+    encoder = randomize(builder(config(norm=norm, final_norm=final_norm), dtype=np.float64).encoder())
     x, allowed = example()
     expected = x
     for layer in encoder.layers:
@@ -49,7 +49,7 @@ def test_encoder_is_its_layers_in_order_and_an_optional_norm(norm, final_norm):
 
 
 def test_encoder_has_num_layers_layers_each_with_its_own_weights():
-    encoder = Encoder(config(num_layers=3), rng=np.random.default_rng(34))
+    encoder = builder(config(num_layers=3), np.random.default_rng(34)).encoder()
     first, *others = (layer.self_attention.sublayer.qkv.W.data for layer in encoder.layers)
     assert len(others) == 2
     assert not any(same(first, other) for other in others)

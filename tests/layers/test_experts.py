@@ -23,10 +23,11 @@ from minitransformer.inspection import (
 )
 from minitransformer.inspection.activation_memory import _distinct_arrays
 from minitransformer.inspection.interventions import Altered, Change
-from minitransformer.layers import FeedForward, MixtureOfExperts
+from minitransformer.layers import FeedForward
 from minitransformer.layers.since_2017.experts import forward_of_tokens, weighted_backward
 from minitransformer.layers.since_2017.lora import LoRALinear
 from minitransformer.models import BERT, GPT, Transformer, TransformerConfig, gpt_config
+from minitransformer.models.build import builder
 from minitransformer.training import CrossEntropyLoss, DataParallel
 from minitransformer.training.parallel import threads as threads_module
 from minitransformer.training.saving.checkpoint import load_checkpoint, save_checkpoint
@@ -42,7 +43,7 @@ def mixture(experts_per_token=K, scores="softmax", renormalize=True, balance_wei
     router = {"expert_scores": scores, "renormalize_experts": renormalize, "balance_weight": balance_weight}
     sizes = {"d_model": C, "num_heads": 2, "d_ff": F, "num_experts": E, "activation": "swiglu"}
     config = TransformerConfig(11, **sizes, **router, **fields, experts_per_token=experts_per_token)
-    return randomize(MixtureOfExperts(config, dtype=np.float64))
+    return randomize(builder(config, dtype=np.float64).feed_forward())
 
 
 def example(seed=1):
@@ -196,7 +197,6 @@ def test_a_configuration_puts_a_mixture_in_every_layer_of_every_stack():
 def test_without_experts_the_layer_is_the_papers_network():
     model = GPT(gpt_config(11, d_model=8, num_heads=2, d_ff=7, num_layers=1, max_len=9))
     assert type(model.blocks.layers[0].feed_forward.sublayer) is FeedForward
-    assert len(MixtureOfExperts(model.config).experts) == 1
 
 
 def test_a_model_with_experts_is_not_folded_for_decoding():

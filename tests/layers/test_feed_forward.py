@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from minitransformer.functional import dropout
-from minitransformer.layers import DecoderLayer, EncoderLayer, FeedForward
+from minitransformer.layers import FeedForward
 from minitransformer.layers.feed_forward import ACTIVATIONS
 from minitransformer.models import TransformerConfig
+from minitransformer.models.build import builder
 from minitransformer.system.generators import make_generator
 from tests.functional.test_activations import naive_gelu, naive_gelu_tanh, naive_silu
 from tests.functional.test_linear import naive_linear
@@ -53,9 +54,9 @@ def test_feed_forward_equals_its_equation_token_by_token_with_dropout_and_withou
         assert relative_error(layer(x, rng=rng), expected) <= 1e-12
 
 
-@pytest.mark.parametrize("layer", [EncoderLayer, DecoderLayer])
+@pytest.mark.parametrize("layer", ["encoder_layer", "decoder_layer"])
 def test_each_layer_of_a_stack_has_the_network_of_its_config(layer):
     config = TransformerConfig(11, d_model=C, num_heads=3, d_ff=F, activation="geglu", bias=False, ffn_dropout=0.3)
-    network = layer(config).feed_forward.sublayer
+    network = getattr(builder(config), layer)().feed_forward.sublayer
     assert (network.activation, network.dropout.rate) == ("geglu", 0.3)
     assert (network.expand.b, network.contract.b) == (None, None)

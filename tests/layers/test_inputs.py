@@ -22,6 +22,7 @@ from minitransformer.layers import (
     LearnedPositions,
     Linear,
     MemoryAttention,
+    MixtureOfExperts,
     OutputProjection,
     PositionalEncoding,
     RelativePositions,
@@ -30,7 +31,6 @@ from minitransformer.layers import (
     RotaryPositions,
     SelfAttention,
 )
-from minitransformer.layers.positions import make_attention_positions, make_input_positions
 from minitransformer.layers.since_2017.attention_kinds import LinearAttention, TiledAttention
 from tests.helpers import device
 
@@ -89,6 +89,10 @@ def loss(targets):
     return CrossEntropyLoss().forward(device(np.zeros((*targets.shape, 5))), targets)
 
 
+def residual(placement, norm_after=None):
+    return Residual(Linear(C, C), LayerNorm(C), placement=placement, norm_after=norm_after)
+
+
 NO_WEIGHTS = "no dropout on its weights, no bias and no scale"
 REFUSED = [  # a call, and the words of its refusal
     *(
@@ -113,8 +117,6 @@ REFUSED = [  # a call, and the words of its refusal
     (lambda: RelativePositions(3, num_buckets=7), "must be even, got 7"),
     (lambda: RelativePositions(3, max_distance=8), "max_distance = 8"),
     (lambda: RotaryPositions(5, 9), "must be even, got 5"),
-    (lambda: make_input_positions("rotary", 9, C), "positions must be one of sinusoidal, learned, "),
-    (lambda: make_attention_positions("rotary", 3, 8, 9), "positions must be one of sinusoidal, learned, "),
     (lambda: Linear(5, 7)(np.zeros(5, np.float32)), "(5,)"),
     (lambda: Conv1d(C, C, 0), "kernel_size must be at least 1, got 0"),
     (lambda: Conv1d(C, C, 3, dilation=0), "dilation must be at least 1, got 0"),
@@ -122,8 +124,10 @@ REFUSED = [  # a call, and the words of its refusal
     (lambda: ActivatedConv1d(C, 3, activation="gelu"), "activation must be one of relu, glu, got 'gelu'"),
     (lambda: FeedForward(C, 7, activation="tanh"), "activation must be one of relu, "),
     (lambda: MemoryAttention("concat", C), "kind must be one of additive, dot, general, got 'concat'"),
-    (lambda: Residual(Linear(C, C), C, norm="middle"), "norm must be one of post, pre, sandwich, got 'middle'"),
-    (lambda: Residual(Linear(C, C), C, normalization="batch"), "normalization must be one of layer, rms, got 'batch'"),
+    (lambda: residual("middle"), "placement must be one of post, pre, sandwich, got 'middle'"),
+    (lambda: residual("sandwich"), "placement='sandwich' needs norm_after"),
+    (lambda: residual("pre", LayerNorm(C)), "placement='pre' has no norm_after"),
+    (lambda: MixtureOfExperts(Linear(C, 2), [], scores="max"), "scores must be one of softmax, sigmoid, got 'max'"),
     *((lambda rate=rate: Dropout(rate), "dropout rate must be at least 0 and less than 1") for rate in (-0.1, 1.0)),
     *(
         (lambda size=size: LSTM(**{"input_size": C, "hidden_size": 2, size: 0}), f"{size} must be at least 1, got 0")

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from minitransformer.functional import causal_mask, padding_mask
-from minitransformer.layers import CrossAttention, Decoder, Encoder
+from minitransformer.layers import CrossAttention
 from minitransformer.layers.since_2017.kv_cache import KVCache, LinearAttentionState, RollingKVCache
+from minitransformer.models.build import builder
 from tests.helpers import device, host, random_array, randomize, relative_error, same
 from tests.layers.test_encoder import config
 
@@ -138,7 +139,8 @@ def test_a_ring_buffer_refuses_what_is_longer_than_the_text():
 
 def test_a_stack_refuses_another_number_of_kv_caches_than_of_layers():
     x, memory = example()
-    encoder, decoder = Encoder(config(), dtype=np.float64), Decoder(config(), dtype=np.float64)
+    build = builder(config(), dtype=np.float64)
+    encoder, decoder = build.encoder(), build.decoder()
     few, read = encoder.make_kv_caches(B, 4 * T)[:1], decoder.read(memory)
     for extend in (
         lambda: encoder.extend(x, few),

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from minitransformer.layers import Decoder, Encoder, LayerNorm, RMSNorm
+from minitransformer.layers import LayerNorm, RMSNorm
 from minitransformer.models import TransformerConfig
+from minitransformer.models.build import builder
 from tests.helpers import random_array, randomize, relative_error
 from tests.layers.test_residual import naive_norm
 
@@ -37,10 +38,10 @@ def test_a_norm_equals_its_formula_token_by_token_and_starts_with_scale_one_and_
 
 @each_kind
 @pytest.mark.parametrize("final_norm", [True, False])
-@pytest.mark.parametrize(("stack", "in_each_layer"), [(Encoder, 2), (Decoder, 3)])
+@pytest.mark.parametrize(("stack", "in_each_layer"), [("encoder", 2), ("decoder", 3)])
 def test_all_norms_of_a_stack_are_of_one_kind_and_have_one_eps(stack, in_each_layer, final_norm, kind):
     sizes = {"vocab_size": 11, "d_model": C, "num_heads": 3, "d_ff": 7, "num_layers": 2, "max_len": 9}
     config = TransformerConfig(**sizes, normalization=kind, norm_eps=EPS, final_norm=final_norm)
-    norms = list(norms_of(stack(config)))
+    norms = list(norms_of(getattr(builder(config), stack)()))
     assert len(norms) == 2 * in_each_layer + final_norm
     assert {(type(norm), norm.eps) for norm in norms} == {(KINDS[kind], EPS)}

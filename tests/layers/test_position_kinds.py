@@ -10,7 +10,9 @@ from minitransformer.layers import (
     RelativePositions,
     RotaryPositions,
 )
-from minitransformer.layers.positions import make_attention_positions, make_input_positions
+from minitransformer.models import TransformerConfig
+from minitransformer.models.build import builder
+from minitransformer.models.since_2017.build import attention_positions as positions_inside
 from tests.functional.test_positions import naive_positions
 from tests.helpers import host, random_array, randomize, relative_error, same
 
@@ -61,13 +63,17 @@ def test_positions_end_where_the_table_ends_and_start_at_zero(kind):
         layer(example(), start=-2)
 
 
+def config(kind, **sizes):
+    return TransformerConfig(11, **{"d_model": C, "num_heads": 3, "max_len": MAX_LEN, "positions": kind, **sizes})
+
+
 def input_positions(kind):
-    return make_input_positions(kind, MAX_LEN, C, rng=np.random.default_rng(75), **F64)
+    return builder(config(kind), np.random.default_rng(75), np.float64).input_positions(std=0.02)
 
 
-def attention_positions(kind, **options):
-    rng = np.random.default_rng(76)
-    return make_attention_positions(kind, num_heads=3, head_width=8, max_len=MAX_LEN, rng=rng, **F64, **options)
+def attention_positions(kind, bidirectional=True):
+    rng, rotary = np.random.default_rng(76), (10000.0, 1.0, None)
+    return positions_inside(config(kind), bidirectional, rotary, rng, np.float64)
 
 
 def test_each_kind_acts_on_the_input_or_inside_attention_or_nowhere():
@@ -79,11 +85,12 @@ def test_each_kind_acts_on_the_input_or_inside_attention_or_nowhere():
 
 
 def test_the_size_of_learnt_positions_is_passed_on():
-    made = make_input_positions("learned", 64, 48, std=1.0, rng=np.random.default_rng(77))
+    sizes = {"max_len": 64, "d_model": 48}
+    made = builder(config("learned", **sizes), np.random.default_rng(77)).input_positions(std=1.0)
     assert 0.95 < host(made.P.data).std() < 1.05
 
 
 def test_relative_positions_are_told_whether_queries_see_later_keys():
-    behind = {kind: host(attention_positions("relative", bidirectional=kind).bias(1, 4)) for kind in (True, False)}
+    behind = {kind: host(attention_positions("relative", kind).bias(1, 4)) for kind in (True, False)}
     assert len(np.unique(behind[True])) == behind[True].size
     assert len(np.unique(behind[False])) == 3, "one number for each head"

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from minitransformer.config import NORMS
 from minitransformer.functional import dropout
-from minitransformer.layers import CrossAttention, LayerNorm, Linear, Residual
+from minitransformer.layers import CrossAttention, LayerNorm, Linear, Residual, RMSNorm
+from minitransformer.layers.residual import PLACEMENTS
 from minitransformer.system.generators import make_generator
 from tests.functional.test_layer_norm import naive_layer_norm
 from tests.functional.test_linear import naive_linear
@@ -30,27 +30,29 @@ def naive_residual(x, layer, sublayer, keep=1.0):
     return x + keep * (naive_norm(s, layer.norm_after) if layer.placement == "sandwich" else s)
 
 
-def make(norm, rate=0.0, **options):
-    linear = Linear(C, C, dtype=np.float64)
-    return randomize(Residual(linear, C, dropout_rate=rate, norm=norm, **options, dtype=np.float64))
+def make(placement, rate=0.0, kind=LayerNorm, sublayer=None):
+    sublayer = sublayer or Linear(C, C, dtype=np.float64)
+    norm, after = (kind(C, eps=0.2, dtype=np.float64) for _ in range(2))
+    options = {"placement": placement, "norm_after": after if placement == "sandwich" else None}
+    return randomize(Residual(sublayer, norm, dropout_rate=rate, **options))
 
 
 def example():
     return random_array(np.random.default_rng(31), B, T, C)
 
 
-@pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("options", [{}, {"normalization": "rms", "norm_eps": 0.2}], ids=["layer", "rms"])
-def test_residual_equals_its_equation(norm, options):
-    layer, x = make(norm, **options), example()
+@pytest.mark.parametrize("placement", PLACEMENTS)
+@pytest.mark.parametrize("kind", [LayerNorm, RMSNorm])
+def test_residual_equals_its_equation(placement, kind):
+    layer, x = make(placement, kind=kind), example()
     W, b = host(layer.sublayer.W.data), host(layer.sublayer.b.data)
     expected = naive_residual(x, layer, lambda x: np.apply_along_axis(naive_linear, -1, x, W, b))
     assert relative_error(layer(x), expected) <= 1e-12
 
 
-@pytest.mark.parametrize("norm", NORMS)
-def test_dropout_acts_on_the_sublayer_and_not_on_the_sum(norm):
-    layer, x = make(norm, rate=0.4), example()
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_dropout_acts_on_the_sublayer_and_not_on_the_sum(placement):
+    layer, x = make(placement, rate=0.4), example()
     W, b = host(layer.sublayer.W.data), host(layer.sublayer.b.data)
     keep, _ = dropout(device(np.ones((B, T, C))), 0.4, make_generator(4))
     expected = naive_residual(x, layer, lambda x: np.apply_along_axis(naive_linear, -1, x, W, b), host(keep))
@@ -58,7 +60,8 @@ def test_dropout_acts_on_the_sublayer_and_not_on_the_sum(norm):
 
 
 def test_with_a_sublayer_of_zeros_pre_norm_is_the_identity():
-    layer, x, dy = Residual(Linear(C, C, dtype=np.float64), C, norm="pre", dtype=np.float64), example(), example() + 1
+    norm, x, dy = LayerNorm(C, dtype=np.float64), example(), example() + 1
+    layer = Residual(Linear(C, C, dtype=np.float64), norm, placement="pre")
     y, cache = layer.forward(x)  # weights of zero
     assert same(y, x)
     assert same(layer.backward(dy, cache), dy)
@@ -67,7 +70,7 @@ def test_with_a_sublayer_of_zeros_pre_norm_is_the_identity():
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_further_inputs_are_passed_on_unchanged_and_get_their_gradients(norm):
     attention = CrossAttention(C, 2, dtype=np.float64)
-    layer = randomize(Residual(attention, C, norm=norm, dtype=np.float64))
+    layer = make(norm, sublayer=attention)
     x, memory = example(), random_array(np.random.default_rng(32), B, S, C)
     dx, dmemory = layer.backward(x, layer.forward(x, memory)[1])
     inner = device(naive_norm(x, layer.norm)) if norm == "pre" else x

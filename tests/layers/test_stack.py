@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from minitransformer.layers import Decoder, DecoderLayer, Encoder, EncoderLayer
 from minitransformer.models import TransformerConfig
+from minitransformer.models.build import builder
 from tests.helpers import device, host, random_array, randomize, relative_error, same
 
 B, T, S, C = 2, 4, 5, 12
@@ -17,8 +17,8 @@ def config(**changes):
 def test_scores_that_are_not_scaled_are_those_of_larger_queries():
     rng = np.random.default_rng(37)
     x, memory = random_array(rng, B, T, C), random_array(rng, B, S, C)
-    plain = randomize(DecoderLayer(config(scale_scores=False), dtype=np.float64))
-    scaled = randomize(DecoderLayer(config(), dtype=np.float64))
+    plain = randomize(builder(config(scale_scores=False), dtype=np.float64).decoder_layer())
+    scaled = randomize(builder(config(), dtype=np.float64).decoder_layer())
     expected = plain(x, memory)
     assert relative_error(scaled(x, memory), expected) > 1e-3
     own, other = scaled.self_attention.sublayer, scaled.cross_attention.sublayer
@@ -36,8 +36,6 @@ def sees_later(layer, *more):
 
 
 def test_an_encoder_reads_in_both_directions_and_a_decoder_only_back():
-    tiled, memory = config(attention="tiled"), random_array(np.random.default_rng(5), B, S, C)
-    for make in (EncoderLayer, Encoder):
-        assert sees_later(randomize(make(tiled, dtype=np.float64)))
-    for make in (DecoderLayer, Decoder):
-        assert not sees_later(randomize(make(tiled, dtype=np.float64)), memory)
+    build = builder(config(attention="tiled"), dtype=np.float64)
+    assert sees_later(randomize(build.encoder()))
+    assert not sees_later(randomize(build.decoder()), random_array(np.random.default_rng(5), B, S, C))

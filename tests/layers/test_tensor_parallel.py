@@ -14,9 +14,7 @@ from minitransformer.functional.since_2017.ranks import (
 )
 from minitransformer.layers import (
     AlibiPositions,
-    Encoder,
     FeedForward,
-    MixtureOfExperts,
     RotaryPositions,
     SelfAttention,
 )
@@ -24,6 +22,7 @@ from minitransformer.layers.since_2017.attention_kinds import LinearAttention, T
 from minitransformer.layers.since_2017.shards import Cut, first_units, join_states, split
 from minitransformer.layers.since_2017.tensor_parallel import ShardedAttention, cuts_of, shard
 from minitransformer.models import TransformerConfig
+from minitransformer.models.build import builder
 from tests.helpers import device, host, random_array, random_host_array, randomize, relative_error
 from tests.ranks import in_ranks, same_in_all
 
@@ -105,7 +104,8 @@ def test_output_and_every_gradient_are_those_of_the_whole_layer(name, size):
 
 def test_ranks_divide_each_expert_of_a_mixture_and_choose_alike():
     sizes = {"d_model": C, "num_heads": H, "d_ff": F, "num_experts": 3, "balance_weight": 0.3, "z_weight": 0.2}
-    whole, rng = randomize(MixtureOfExperts(TransformerConfig(11, **sizes), dtype=np.float64)), np.random.default_rng(1)
+    build, rng = builder(TransformerConfig(11, **sizes), dtype=np.float64), np.random.default_rng(1)
+    whole = randomize(build.feed_forward())
     x, dy = random_array(rng, B, T, C), random_array(rng, B, T, C)
     y, dx, gradients = run(whole, x, dy)
 
@@ -163,7 +163,7 @@ def dropped(size, seed):
     config = TransformerConfig(
         vocab_size=9, d_model=C, num_heads=H, d_ff=12, num_layers=1, dropout=0.5, ffn_dropout=0.5, attention_dropout=0.5
     )
-    whole = randomize(Encoder(config, dtype=np.float64)).layers[0]
+    whole = randomize(builder(config, dtype=np.float64).encoder_layer())
     x = random_host_array(np.random.default_rng(1), B, T, C)
 
     def one_rank(ranks):

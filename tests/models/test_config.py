@@ -7,7 +7,7 @@ import pytest
 
 from minitransformer import config as choices
 from minitransformer.config import SWITCHES
-from minitransformer.layers import feed_forward, normalization
+from minitransformer.layers import feed_forward, residual
 from minitransformer.layers.before_2017 import convolution
 from minitransformer.models import (
     BERT,
@@ -33,8 +33,8 @@ SMALL = {"vocab_size": 11, "d_model": 12, "num_heads": 3, "d_ff": 7, "num_layers
 # what a configuration calls a choice, and the layers that there are
 BUILT = [
     (choices.ACTIVATIONS, feed_forward.ACTIVATIONS),
+    (choices.NORMS, residual.PLACEMENTS),
     (choices.CONV_ACTIVATIONS, convolution.CONV_ACTIVATIONS),
-    (choices.NORMALIZATIONS, normalization.NORMALIZATIONS),
 ]
 
 

@@ -102,9 +102,9 @@ EXHIBITS = (
         "the N layers of the encoder are one layer N times",
         "[layer] * N repeats a reference. Count the parameters.",
         {
-            "layers.stack:LayerStack.__init__": (
-                "different = 1 if config.share_layers else config.num_layers",
-                "different = 1",
+            "models.build:Builder.encoder": (
+                "[self.encoder_layer() for _ in range(self.config.num_layers)]",
+                "[self.encoder_layer()] * self.config.num_layers",
             )
         },
         "espnet/espnet #1278",
@@ -135,7 +135,7 @@ EXHIBITS = (
     Exhibit(
         "T5's logits are not scaled",
         "A constant factor: the most likely token stays the same, and no probability does.",
-        {"models:Transformer.__init__": ("config.d_model**-0.5", "1.0")},
+        {"models:Transformer.__init__": ("config.d_model**-0.5 if config.scale_output else 1.0", "1.0")},
         "ml-explore/mlx-examples #591",
     ),
     Exhibit(

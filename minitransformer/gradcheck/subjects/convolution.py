@@ -67,7 +67,7 @@ def activated(
     """A dilated convolution with its activation, inside a residual connection if there is a rate of dropout."""
     layer: Layer = L.ActivatedConv1d(n.C, 3, dilation=2, dtype=dtype, **options)
     if dropout is not None:
-        layer = L.Residual(layer, n.C, dropout_rate=dropout, dtype=dtype)
+        layer = L.Residual(layer, L.LayerNorm(n.C, dtype=dtype), dropout_rate=dropout)
     return layer_problem(layer, rng, target(n, rng, dtype), {"mask": draw_tokens(n, rng, padded=True)})
 
 

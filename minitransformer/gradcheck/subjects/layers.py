@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from minitransformer.gradcheck.subjects.table import (
 from minitransformer.inspection.interventions import Altered, AlteredRows, Change, Rows
 from minitransformer.layers.feed_forward import ACTIVATIONS
 from minitransformer.layers.since_2017.qk_norm import NormalizedProjection
+from minitransformer.models.build import builder
 
 DROPOUT = 0.3
 NORM_KINDS: tuple[Any, ...] = (L.LayerNorm, L.RMSNorm)
@@ -112,8 +112,10 @@ def feed_forward(
 
 def experts(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, k: int, **options: Any) -> Problem:
     """S networks with a router, of which each token uses k. The auxiliary losses are not in y, so they are off."""
-    fields: dict[str, Any] = {"num_experts": n.S, "experts_per_token": min(k, n.S), "balance_weight": 0.0}
-    return layer_problem(L.MixtureOfExperts(config(n, **fields, **options), dtype=dtype), rng, target(n, rng, dtype))
+    router = L.Linear(n.C, n.S, bias=False, dtype=dtype)
+    networks = [L.FeedForward(n.C, n.F, dtype=dtype) for _ in range(n.S)]
+    layer = L.MixtureOfExperts(router, networks, experts_per_token=min(k, n.S), balance_weight=0.0, **options)
+    return layer_problem(layer, rng, target(n, rng, dtype))
 
 
 def multi_head(
@@ -164,7 +166,9 @@ def residual(
     n: Sizes, rng: np.random.Generator, dtype: DTypeLike, kind: type[Any], norm: str, dropout: float
 ) -> Problem:
     """A residual connection around a sub-layer with one input or two."""
-    layer = L.Residual(kind(n.C, n.H, dtype=dtype), n.C, dropout_rate=dropout, norm=norm, dtype=dtype)
+    after = L.LayerNorm(n.C, dtype=dtype) if norm == "sandwich" else None
+    options: dict[str, Any] = {"dropout_rate": dropout, "placement": norm, "norm_after": after}
+    layer = L.Residual(kind(n.C, n.H, dtype=dtype), L.LayerNorm(n.C, dtype=dtype), **options)
     if kind is L.CrossAttention:
         constants = {"allowed": draw_mask("padding", rng, n, n.T, n.S)}
         return layer_problem(layer, rng, target_and_memory(n, rng, dtype), constants)
@@ -172,18 +176,20 @@ def residual(
 
 
 def encoder(
-    n: Sizes, rng: np.random.Generator, dtype: DTypeLike, kind: Callable[..., Layer], mask: str, **switches: Any
+    n: Sizes, rng: np.random.Generator, dtype: DTypeLike, kind: type[Layer], mask: str, **switches: Any
 ) -> Problem:
     """An EncoderLayer or an Encoder; `switches` are fields of the configuration."""
-    layer = kind(config(n, **switches), dtype=dtype)
+    build = builder(config(n, **switches), dtype=dtype)
+    layer = build.encoder() if kind is L.Encoder else build.encoder_layer()
     return layer_problem(layer, rng, target(n, rng, dtype), {"allowed": draw_mask(mask, rng, n, n.T, n.T)})
 
 
 def decoder(
-    n: Sizes, rng: np.random.Generator, dtype: DTypeLike, kind: Callable[..., Layer], mask: str, **switches: Any
+    n: Sizes, rng: np.random.Generator, dtype: DTypeLike, kind: type[Layer], mask: str, **switches: Any
 ) -> Problem:
     """A DecoderLayer or a Decoder under a mask, with a padded memory; `switches` are fields of the configuration."""
-    layer = kind(config(n, **switches), dtype=dtype)
+    build = builder(config(n, **switches), dtype=dtype)
+    layer = build.decoder() if kind is L.Decoder else build.decoder_layer()
     masks = {"allowed": draw_mask(mask, rng, n, n.T, n.T), "memory_allowed": draw_mask("padding", rng, n, n.T, n.S)}
     return layer_problem(layer, rng, target_and_memory(n, rng, dtype), masks)
 
@@ -210,7 +216,7 @@ for name, bias in itertools.product(ACTIVATIONS, (True, False)):
 
 for scores, renormalize, k in itertools.product(("softmax", "sigmoid"), (True, False), (1, 2)):
     row = f"MixtureOfExperts scores={scores} renormalize={renormalize} k={k}"
-    register(row, L.MixtureOfExperts, experts, expert_scores=scores, renormalize_experts=renormalize, k=k)
+    register(row, L.MixtureOfExperts, experts, scores=scores, renormalize=renormalize, k=k)
 
 for mask, kind in itertools.product((*MASKS, *ODD_MASKS), HEAD_KINDS):
     register(f"{kind.__name__} mask={mask}", kind, multi_head, kind=kind, mask=mask)

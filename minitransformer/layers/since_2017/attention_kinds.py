@@ -8,8 +8,6 @@ from typing import Any
 from numpy.typing import DTypeLike
 
 from minitransformer.backend import to_device, xp
-from minitransformer.checks import check_choice
-from minitransformer.config import ATTENTION, TransformerConfig
 from minitransformer.functional import (
     group_heads,
     scaled_dot_product_attention,
@@ -202,25 +200,3 @@ class LinearAttention:
         y, cache = linear_attention(q, k, v, keys, causal=True, state=kv_cache.sums)
         kv_cache.add(cache.state, n)
         return y
-
-
-def make_attention(config: TransformerConfig, bidirectional: bool) -> FullAttention | LinearAttention:
-    """The kind of self-attention for `config`; unless `bidirectional`, no token attends to a later one.
-
-    `config` has the fields attention, window, stride and num_global. Raises ValueError unless `config.attention` is one
-    of ATTENTION.
-    """
-    kind = check_choice("attention", config.attention, ATTENTION)
-    if kind == "full":
-        return FullAttention()
-    if kind == "linear":
-        return LinearAttention(causal=not bidirectional)
-    return TiledAttention(Pattern(not bidirectional, config.window, config.stride, config.num_global))
-
-
-def make_cross_attention_kind(config: TransformerConfig) -> FullAttention:
-    """The kind of cross-attention for `config`: full, or tiled if self-attention is of another kind.
-
-    Windows and strides are distances within one sequence, and the memory is read as a whole.
-    """
-    return FullAttention() if config.attention == "full" else TiledAttention(Pattern())

@@ -1,22 +1,19 @@
 """A mixture of experts: several feed-forward networks, of which a router chooses a few for each token."""
 
 import contextvars
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from minitransformer.backend import xp
-from minitransformer.checks import check_shape
-from minitransformer.config import TransformerConfig
+from minitransformer.checks import check_choice, check_shape
 from minitransformer.core import Layer, Parameter
 from minitransformer.functional import softmax, softmax_backward
 from minitransformer.functional.linear import LinearCache
 from minitransformer.functional.reductions import row_dot
 from minitransformer.functional.since_2017 import routing
 from minitransformer.functional.since_2017.gated import sigmoid, sigmoid_backward
-from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.linear import Linear
 
 _batch_weight: contextvars.ContextVar[float] = contextvars.ContextVar("batch_weight", default=1.0)
@@ -65,22 +62,29 @@ class MixtureOfExperts(Layer):
     and z_weight times `z_loss`. So `gradcheck` needs both weights 0. Both losses, and the loads below, are means over
     the tokens that `forward_of_tokens` marks as not padding; padding is routed too, but its output is not used.
 
-    expert_scores="sigmoid" is DeepSeek-V3's router (2024, section 2.1.2): p = sigmoid(x R), the k largest p + bias are
+    scores="sigmoid" is DeepSeek-V3's router (2024, section 2.1.2): p = sigmoid(x R), the k largest p + bias are
     chosen, and w is made of p alone. The choice has no derivative, so instead of the balance loss, bias gets a gradient
     of its own, balance_weight (load - 1 / E): busy experts are chosen less often. DeepSeek-V3 moves it by a fixed step
     against the sign of load - mean, as Adam with betas=(0, 0) does; with other betas it averages over some steps.
     """
 
     def __init__(
-        self, config: TransformerConfig, *, rng: np.random.Generator | None = None, dtype: DTypeLike = np.float32
+        self,
+        router: Linear,
+        experts: Sequence[Layer],
+        *,
+        experts_per_token: int = 2,
+        renormalize: bool = True,
+        scores: str = "softmax",
+        balance_weight: float = 0.01,
+        z_weight: float = 0.0,
     ) -> None:
-        self.experts_per_token, self.renormalize = config.experts_per_token, config.renormalize_experts
-        self.balance_weight, self.z_weight = config.balance_weight, config.z_weight
-        C, E = config.d_model, config.num_experts or 1
-        options: dict[str, Any] = {"activation": config.activation, "bias": config.bias, "rng": rng, "dtype": dtype}
-        self.router = Linear(C, E, bias=False, rng=rng, dtype=dtype)
-        self.experts = [FeedForward(C, config.d_ff, dropout_rate=config.ffn_dropout, **options) for _ in range(E)]
-        self.bias = Parameter(np.zeros(E, dtype)) if config.expert_scores == "sigmoid" else None
+        self.experts_per_token, self.renormalize = experts_per_token, renormalize
+        self.balance_weight, self.z_weight = balance_weight, z_weight
+        self.router = router
+        self.experts = list(experts)
+        is_sigmoid = check_choice("scores", scores, ("softmax", "sigmoid")) == "sigmoid"
+        self.bias = Parameter(np.zeros(len(self.experts), router.W.data.dtype)) if is_sigmoid else None
 
     def forward(self, x: xp.ndarray, rng: np.random.Generator | None = None) -> tuple[xp.ndarray, ExpertsCache]:
         """x (..., C) -> y (..., C)."""

@@ -70,9 +70,9 @@ class ConvLM(LanguageModel):
         conv = ActivatedConv1d(
             config.d_model, config.kernel_size, dilation=dilation, activation=config.activation, rng=rng, dtype=dtype
         )
-        return Residual(
-            conv, config.d_model, dropout_rate=config.dropout, norm=config.norm, norm_eps=config.norm_eps, dtype=dtype
-        )
+        norm, second = (LayerNorm(config.d_model, eps=config.norm_eps, dtype=dtype) for _ in range(2))
+        norm_after = second if config.norm == "sandwich" else None
+        return Residual(conv, norm, dropout_rate=config.dropout, placement=config.norm, norm_after=norm_after)
 
     def features(
         self, ids: np.ndarray, rng: np.random.Generator | None = None

@@ -17,9 +17,9 @@ from minitransformer.functional.layer_norm import LayerNormCache
 from minitransformer.functional.linear import LinearCache
 from minitransformer.layers import Dropout, Embedding, Encoder, LayerNorm, Linear, OutputProjection
 from minitransformer.layers.initializers import normal
-from minitransformer.layers.positions import make_input_positions
 from minitransformer.layers.since_2017.experts import forward_of_tokens
 from minitransformer.layers.stack import StackCache
+from minitransformer.models.build import builder
 
 STD = 0.02  # of initial token vectors, which are not multiplied by sqrt(C)
 
@@ -57,7 +57,7 @@ class BERTEmbedding(Layer):
     ) -> None:
         V, C = config.vocab_size, config.d_model
         self.tokens: Any = Embedding(Parameter(normal(rng, (V, C), STD, dtype)), scale=1.0)  # or Patches
-        self.positions = make_input_positions(config.positions, config.max_len, C, rng=rng, dtype=dtype)
+        self.positions = builder(config, rng, dtype).input_positions(STD)
         self.segments = Embedding(Parameter(normal(rng, (num_segments, C), STD, dtype)), scale=1.0)
         self.norm = LayerNorm(C, eps=config.norm_eps, dtype=dtype)
         self.dropout = Dropout(config.dropout)
@@ -218,7 +218,7 @@ class BERT(Layer):
         }  # what a checkpoint adds to the config
         rng = None if seed is None else np.random.default_rng(seed)
         self.embedding = BERTEmbedding(config, num_segments, rng, dtype)
-        self.encoder = Encoder(config, rng=rng, dtype=dtype)
+        self.encoder = builder(config, rng, dtype).encoder()
         if num_classes is None:
             self.head = MaskedHead(self.embedding.tokens.E, config, rng, dtype)
         else:

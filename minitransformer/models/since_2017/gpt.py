@@ -12,13 +12,13 @@ from minitransformer.config import TransformerConfig
 from minitransformer.core import Parameter
 from minitransformer.decoding.faster.incremental import GPTState
 from minitransformer.functional import causal_mask, padding_mask
-from minitransformer.layers import EncoderLayer, InputEmbedding, OutputProjection
+from minitransformer.layers import InputEmbedding, OutputProjection
 from minitransformer.layers.embedding import InputEmbeddingCache
 from minitransformer.layers.initializers import normal
-from minitransformer.layers.positions import make_input_positions
 from minitransformer.layers.since_2017.experts import forward_of_tokens
 from minitransformer.layers.stack import LayerStack, StackCache
 from minitransformer.models.base import LanguageModel
+from minitransformer.models.since_2017.build import LaterBuilder
 
 STD = 0.02  # of initial token vectors that are not multiplied by sqrt(C), as in GPT-2 and BERT
 
@@ -71,9 +71,9 @@ class GPT(LanguageModel):
         V, C = config.vocab_size, config.d_model
         scale, std, std_positions = (None, C**-0.5, 1.0) if config.scale_embeddings else (1.0, STD, STD)
         E = Parameter(normal(rng, (V, C), std, dtype))
-        positions = make_input_positions(config.positions, config.max_len, C, std=std_positions, rng=rng, dtype=dtype)
-        self.embedding = InputEmbedding(E, positions, config.dropout, scale)
-        self.blocks = LayerStack(config, EncoderLayer, bidirectional=False, rng=rng, dtype=dtype)
+        build = LaterBuilder(config, rng, dtype)
+        self.embedding = InputEmbedding(E, build.input_positions(std_positions), config.dropout, scale)
+        self.blocks = build.decoder_only()
         output_E = E if config.has_tied_output else Parameter(normal(rng, (V, C), std, dtype))
         self.output = OutputProjection(output_E, C**-0.5 if config.scale_output else 1.0)
 

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minitransformer.core import Layer
-from minitransformer.layers import EncoderLayer
 from minitransformer.layers.since_2017.shards import join_states
 from minitransformer.layers.since_2017.tensor_parallel import cuts_of, shard
 from minitransformer.models import TransformerConfig
+from minitransformer.models.build import builder
 from minitransformer.training.optimizers import Adam
 from minitransformer.training.parallel.communicator import Communicator
 from minitransformer.training.parallel.connect import connect
@@ -57,7 +57,7 @@ def compare(communicator: Communicator) -> dict[str, Any]:
     Raises ValueError for more processes than the layer has heads.
     """
     rng = np.random.default_rng(0)
-    whole = EncoderLayer(CONFIG, rng=rng, dtype=np.float64)
+    whole = builder(CONFIG, rng, np.float64).encoder_layer()
     part = shard(copy.deepcopy(whole), communicator)
     x, target = rng.standard_normal((2, 4, 10, CONFIG.d_model))
     alone, together = train_one_step(whole, x, target), train_one_step(part, x, target)

@@ -1,0 +1,98 @@
+"""Puts a model together from its layers. Layers are given their parts, and only the files called build.py know a
+configuration: this one makes the paper's parts, and since_2017/build.py those that came later."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from minitransformer.config import TransformerConfig
+from minitransformer.core import Layer
+from minitransformer.layers import (
+    CrossAttention,
+    Decoder,
+    DecoderLayer,
+    Encoder,
+    EncoderLayer,
+    FeedForward,
+    LayerNorm,
+    PositionalEncoding,
+    Residual,
+    SelfAttention,
+)
+from minitransformer.lazy import importer
+
+FREE = (  # fields that the paper's model may choose; all others must be the defaults
+    *("padding", "start", "end", "vocab_size", "d_model", "num_heads", "d_ff", "num_layers", "max_len", "norm_eps"),
+    *("dropout", "attention_dropout", "ffn_dropout", "tie_embeddings", "tie_output"),
+)
+
+
+def builder(
+    config: TransformerConfig, rng: np.random.Generator | None = None, dtype: DTypeLike = np.float32
+) -> "Builder":
+    """What makes the parts of a model: a `Builder`, or its subclass, if `config` asks for what came after the paper."""
+    restricted = (field for field in dataclasses.fields(config) if field.name not in FREE)
+    if all(getattr(config, field.name) == field.default for field in restricted):
+        return Builder(config, rng, dtype)
+    return importer(__package__, ("LaterBuilder",), ("since_2017.build",))("LaterBuilder")(config, rng, dtype)
+
+
+class Builder:
+    """Makes the parts of the paper's model. All draw their initial weights from `rng`, in the order of the calls.
+
+    With rng=None the weights are zeros, for uses where only shapes matter.
+    """
+
+    def __init__(self, config: TransformerConfig, rng: np.random.Generator | None, dtype: DTypeLike) -> None:
+        self.config = config
+        self.rng, self.dtype = rng, dtype
+        self.options: dict[str, Any] = {"rng": rng, "dtype": dtype}
+
+    def encoder(self) -> Encoder:
+        """N encoder layers (section 3.1)."""
+        return Encoder([self.encoder_layer() for _ in range(self.config.num_layers)])
+
+    def decoder(self) -> Decoder:
+        """N decoder layers."""
+        return Decoder([self.decoder_layer() for _ in range(self.config.num_layers)])
+
+    def encoder_layer(self) -> EncoderLayer:
+        """Self-attention and the feed-forward network, each in its residual connection."""
+        return EncoderLayer(self.residual(self.self_attention()), self.residual(self.feed_forward()))
+
+    def decoder_layer(self) -> DecoderLayer:
+        """The same, with cross-attention between them."""
+        return DecoderLayer(
+            self.residual(self.self_attention()),
+            self.residual(self.cross_attention()),
+            self.residual(self.feed_forward()),
+        )
+
+    def residual(self, sublayer: Layer) -> Residual:
+        """`sublayer` with its dropout, residual connection and norm (sections 3.1 and 5.4)."""
+        return Residual(sublayer, self.norm(), dropout_rate=self.config.dropout)
+
+    def norm(self) -> Layer:
+        """Layer normalization."""
+        return LayerNorm(self.config.d_model, eps=self.config.norm_eps, dtype=self.dtype)
+
+    def self_attention(self) -> SelfAttention:
+        """Self-attention (section 3.2)."""
+        config = self.config
+        return SelfAttention(config.d_model, config.num_heads, dropout_rate=config.attention_dropout, **self.options)
+
+    def cross_attention(self) -> CrossAttention:
+        """Attention of the target to the memory."""
+        config = self.config
+        return CrossAttention(config.d_model, config.num_heads, dropout_rate=config.attention_dropout, **self.options)
+
+    def feed_forward(self) -> Layer:
+        """The feed-forward network (section 3.3)."""
+        config = self.config
+        return FeedForward(config.d_model, config.d_ff, dropout_rate=config.ffn_dropout, **self.options)
+
+    def input_positions(self, std: float) -> Layer | None:
+        """The layer that adds positions to token vectors (section 3.5). `std` is the initial size of learned ones."""
+        return PositionalEncoding(self.config.max_len, self.config.d_model, dtype=self.dtype)

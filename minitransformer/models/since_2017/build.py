@@ -1,0 +1,191 @@
+"""Makes the parts of models that came after the paper: each method reads the fields that it is about."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from minitransformer.config import TransformerConfig
+from minitransformer.core import Layer
+from minitransformer.functional.since_2017.patterns import Pattern
+from minitransformer.layers import (
+    AlibiPositions,
+    CrossAttention,
+    Decoder,
+    Encoder,
+    FeedForward,
+    LearnedPositions,
+    Linear,
+    MixtureOfExperts,
+    RelativePositions,
+    Residual,
+    RMSNorm,
+    RotaryPositions,
+    SelfAttention,
+)
+from minitransformer.layers.since_2017.attention_kinds import FullAttention, LinearAttention, TiledAttention
+from minitransformer.layers.since_2017.attention_positions import AttentionPositions
+from minitransformer.layers.since_2017.qk_norm import NormalizedProjection
+from minitransformer.layers.stack import LayerStack
+from minitransformer.models.build import Builder
+
+
+class LaterBuilder(Builder):
+    """As `Builder`, for all fields of a configuration.
+
+    `positions` are those inside the attention of the layer that is made, and unless it is `bidirectional`, its
+    self-attention sees no later token.
+    """
+
+    def __init__(
+        self,
+        config: TransformerConfig,
+        rng: np.random.Generator | None = None,
+        dtype: DTypeLike = np.float32,
+        *,
+        positions: AttentionPositions | None = None,
+        bidirectional: bool = True,
+    ) -> None:
+        super().__init__(config, rng, dtype)
+        self.positions, self.bidirectional = positions, bidirectional
+
+    def encoder(self) -> Encoder:
+        """As `Builder.encoder`."""
+        return self._stack(Encoder, Builder.encoder_layer, bidirectional=True)
+
+    def decoder(self) -> Decoder:
+        """As `Builder.decoder`."""
+        return self._stack(Decoder, Builder.decoder_layer, bidirectional=False)
+
+    def decoder_only(self) -> LayerStack:
+        """Encoder layers in which no token sees a later one: GPT."""
+        return self._stack(LayerStack, Builder.encoder_layer, bidirectional=False)
+
+    def _stack(self, stack: Any, make_layer: Callable[[Builder], Layer], bidirectional: bool) -> Any:
+        """N layers, or with share_layers one of them N times (ALBERT, section 3.1), and a last norm if there is one.
+
+        Positions that act inside self-attention are shared by all layers, or by those that are rotated alike.
+        """
+        config = self.config
+        different = 1 if config.share_layers else config.num_layers
+        configs = [config.of_layer(i) for i in range(different)]
+        positions = {
+            rotary: attention_positions(config, bidirectional, rotary, **self.options)
+            for rotary in dict.fromkeys(each.rotary for each in configs)
+        }
+        layers = [
+            make_layer(
+                LaterBuilder(each, **self.options, positions=positions[each.rotary], bidirectional=bidirectional)
+            )
+            for each in configs
+        ]
+        norm = self.norm() if config.has_final_norm else None
+        return stack(layers * (config.num_layers // different), norm, positions[configs[0].rotary])
+
+    def residual(self, sublayer: Layer) -> Residual:
+        """As `Builder.residual`, with the norm where `config.norm` says."""
+        placement = self.config.norm
+        norm, norm_after = self.norm(), self.norm() if placement == "sandwich" else None
+        dropout_rate = self.config.dropout
+        return Residual(sublayer, norm, dropout_rate=dropout_rate, placement=placement, norm_after=norm_after)
+
+    def norm(self) -> Layer:
+        """LayerNorm or RMSNorm."""
+        if self.config.normalization == "layer":
+            return super().norm()
+        return RMSNorm(self.config.d_model, eps=self.config.norm_eps, dtype=self.dtype)
+
+    def self_attention(self) -> SelfAttention:
+        """Self-attention of any kind, with positions inside, grouped queries, other widths, QK-norm."""
+        config = self.config
+        kind = attention_kind(config, self.bidirectional)
+        attention = SelfAttention(
+            qkv_bias=config.qkv_bias, positions=self.positions, kind=kind, **self._attention_options()
+        )
+        if config.qk_norm:
+            attention.qkv = NormalizedProjection(
+                attention.qkv, attention.widths, attention.d_k, eps=config.norm_eps, dtype=self.dtype
+            )
+        return attention
+
+    def cross_attention(self) -> CrossAttention:
+        """Cross-attention is full, or tiled if self-attention is of another kind.
+
+        Windows and strides are distances within one sequence, and the memory is read as a whole.
+        """
+        kind = FullAttention() if self.config.attention == "full" else TiledAttention(Pattern())
+        return CrossAttention(kind=kind, **self._attention_options())
+
+    def _attention_options(self):
+        config = self.config
+        return {
+            "d_model": config.d_model,
+            "num_heads": config.num_heads,
+            "num_kv_heads": config.num_kv_heads,
+            "dropout_rate": config.attention_dropout,
+            "scale": None if config.scale_scores else 1.0,
+            "bias": config.bias,
+            "d_k": config.d_k,
+            "d_v": config.d_v,
+            **self.options,
+        }
+
+    def feed_forward(self) -> Layer:
+        """The feed-forward network with any activation, or a mixture of several."""
+        config = self.config
+        if config.num_experts is None:
+            return self._network()
+        router = Linear(config.d_model, config.num_experts, bias=False, **self.options)
+        return MixtureOfExperts(
+            router,
+            [self._network() for _ in range(config.num_experts)],
+            experts_per_token=config.experts_per_token,
+            renormalize=config.renormalize_experts,
+            scores=config.expert_scores,
+            balance_weight=config.balance_weight,
+            z_weight=config.z_weight,
+        )
+
+    def _network(self):
+        config = self.config
+        options = {"activation": config.activation, "bias": config.bias, "dropout_rate": config.ffn_dropout}
+        return FeedForward(config.d_model, config.d_ff, **options, **self.options)
+
+    def input_positions(self, std: float) -> Layer | None:
+        """Sinusoids, learned positions, or None for kinds that add nothing to the input."""
+        if self.config.positions == "sinusoidal":
+            return super().input_positions(std)
+        if self.config.positions == "learned":
+            return LearnedPositions(self.config.max_len, self.config.d_model, std=std, **self.options)
+        return None
+
+
+def attention_positions(
+    config: TransformerConfig,
+    bidirectional: bool,
+    rotary: tuple[float, float, int | None],
+    rng: np.random.Generator | None = None,
+    dtype: DTypeLike = np.float32,
+) -> AttentionPositions | None:
+    """The positions that act inside self-attention, or None for kinds that do nothing there.
+
+    `bidirectional` says whether queries see later keys, as they do in an encoder; only T5's buckets depend on it.
+    `rotary` has the base, factor and original_len of `RotaryPositions`.
+    """
+    if config.positions == "rope":
+        return RotaryPositions(config.head_widths[0], config.max_len, *rotary, dtype=dtype)
+    if config.positions == "alibi":
+        return AlibiPositions(config.num_heads, dtype=dtype)
+    if config.positions == "relative":
+        return RelativePositions(config.num_heads, bidirectional=bidirectional, rng=rng, dtype=dtype)
+    return None
+
+
+def attention_kind(config: TransformerConfig, bidirectional: bool) -> FullAttention | LinearAttention:
+    """The kind of self-attention for `config`; unless `bidirectional`, no token attends to a later one."""
+    if config.attention == "full":
+        return FullAttention()
+    if config.attention == "linear":
+        return LinearAttention(causal=not bidirectional)
+    return TiledAttention(Pattern(not bidirectional, config.window, config.stride, config.num_global))
