@@ -7,18 +7,7 @@ V vocabulary, N all leading axes taken together. A gradient is named `d` + the f
 
 from typing import TYPE_CHECKING
 
-from minitransformer.functional.activations import (
-    gelu,
-    gelu_backward,
-    gelu_tanh,
-    gelu_tanh_backward,
-    relu,
-    relu_backward,
-    silu,
-    silu_backward,
-    tanh,
-    tanh_backward,
-)
+from minitransformer.functional.activations import relu, relu_backward
 from minitransformer.functional.attention import scaled_dot_product_attention, scaled_dot_product_attention_backward
 from minitransformer.functional.cross_entropy import cross_entropy, cross_entropy_backward
 from minitransformer.functional.dropout import dropout, dropout_backward
@@ -43,6 +32,16 @@ if TYPE_CHECKING:
     from minitransformer.functional.before_2017.convolution import conv1d, conv1d_backward
     from minitransformer.functional.before_2017.recurrent.gru import gru, gru_backward
     from minitransformer.functional.before_2017.recurrent.lstm import lstm, lstm_backward
+    from minitransformer.functional.since_2017.activations import (
+        gelu,
+        gelu_backward,
+        gelu_tanh,
+        gelu_tanh_backward,
+        silu,
+        silu_backward,
+        tanh,
+        tanh_backward,
+    )
     from minitransformer.functional.since_2017.alibi import alibi_bias, alibi_slopes
     from minitransformer.functional.since_2017.erf import erf
     from minitransformer.functional.since_2017.gated import (
@@ -156,6 +155,7 @@ __getattr__ = importer(
     __name__,
     __all__,
     (
+        "since_2017.activations",
         "since_2017.alibi",
         "before_2017.additive",
         "since_2017.linear_attention",

@@ -4,7 +4,7 @@ import dataclasses
 
 from minitransformer.config import Seq2SeqConfig, TransformerConfig
 from minitransformer.inspection.activation_memory import count_parameters
-from minitransformer.layers.feed_forward import GATED
+from minitransformer.layers.since_2017.feed_forward import GATED
 
 FLOPS = 2 * 3  # of a multiply-add: one product and one sum, forward and twice backward
 

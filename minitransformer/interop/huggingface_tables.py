@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from minitransformer.config import TransformerConfig
-from minitransformer.layers.feed_forward import GATED
+from minitransformer.layers.since_2017.feed_forward import GATED
 
 
 class Tensor(NamedTuple):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from minitransformer.layers.before_2017.recurrent import GRU, LSTM
     from minitransformer.layers.since_2017.attention_positions import AlibiPositions, RelativePositions, RotaryPositions
     from minitransformer.layers.since_2017.experts import MixtureOfExperts
+    from minitransformer.layers.since_2017.feed_forward import ActivatedFeedForward
     from minitransformer.layers.since_2017.lora import LoRALinear, add_lora, lora_adapters, remove_lora
     from minitransformer.layers.since_2017.memory_attention import MemoryAttention
     from minitransformer.layers.since_2017.rms_norm import RMSNorm
@@ -28,6 +29,7 @@ __all__ = [
     "GRU",
     "LSTM",
     "ActivatedConv1d",
+    "ActivatedFeedForward",
     "AlibiPositions",
     "Conv1d",
     "CrossAttention",
@@ -65,6 +67,7 @@ __getattr__ = importer(
         "since_2017.attention_positions",
         "before_2017.convolution",
         "since_2017.experts",
+        "since_2017.feed_forward",
         "since_2017.lora",
         "since_2017.memory_attention",
         "before_2017.recurrent",

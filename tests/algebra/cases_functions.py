@@ -8,7 +8,7 @@ import numpy as np
 import sympy
 
 from minitransformer import functional as F
-from minitransformer.functional import activations
+from minitransformer.functional.since_2017 import activations
 from minitransformer.functional.since_2017.diagonals import diagonal_sums, toeplitz
 from tests.algebra import names, symbols
 from tests.algebra.pairs import Case, Signed, variables

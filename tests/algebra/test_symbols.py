@@ -10,7 +10,7 @@ import sympy
 
 from minitransformer import functional as F
 from minitransformer.backend import use_backend
-from minitransformer.functional import activations
+from minitransformer.functional.since_2017 import activations
 from tests.algebra import cases_functions, cases_sequences, names, symbols
 from tests.algebra.pairs import forward_of
 from tests.algebra.test_pairs import CASES

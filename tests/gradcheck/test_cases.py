@@ -17,7 +17,7 @@ from minitransformer.gradcheck.judge.report import COMPLEX_STEP
 from minitransformer.gradcheck.subjects import SUBJECTS, Sizes, select_subjects, table
 from minitransformer.gradcheck.subjects.models import check_loss
 from minitransformer.layers.before_2017.convolution import CONV_ACTIVATIONS
-from minitransformer.layers.feed_forward import ACTIVATIONS
+from minitransformer.layers.since_2017.feed_forward import ACTIVATIONS
 from minitransformer.models import Transformer, TransformerConfig
 
 COVERED = [subject.covers for subject in SUBJECTS.values()]
@@ -46,7 +46,8 @@ POSITIONS_OF_SWITCHES = {
     "attention": {"mask": {*table.MASKS, *table.ODD_MASKS}},
     "SelfAttention": {"mask": {*table.MASKS, *table.ODD_MASKS}},
     "CrossAttention": {"mask": {*table.MASKS, *table.ODD_MASKS}},
-    "FeedForward": {"activation": {*ACTIVATIONS}, "bias": ON_OFF},
+    "FeedForward": {"bias": {False}},
+    "ActivatedFeedForward": {"activation": {*ACTIVATIONS}, "bias": ON_OFF},
     "Residual": {"norm": {*NORMS}},
     **{name: {"norm": {*NORMS}, "mask": {*table.MASKS}} for name in ("EncoderLayer", "DecoderLayer")},
     **{name: {"norm": {*NORMS}, "mask": {*table.MASKS}, "bias": ON_OFF} for name in ("Encoder", "Decoder")},

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from minitransformer.functional import dropout
-from minitransformer.layers import FeedForward
-from minitransformer.layers.feed_forward import ACTIVATIONS
+from minitransformer.layers import ActivatedFeedForward, FeedForward
+from minitransformer.layers.since_2017.feed_forward import ACTIVATIONS
 from minitransformer.models import TransformerConfig
 from minitransformer.models.build import builder
 from minitransformer.system.generators import make_generator
 from tests.functional.test_activations import naive_gelu, naive_gelu_tanh, naive_silu
 from tests.functional.test_linear import naive_linear
-from tests.helpers import device, host, random_array, randomize, relative_error
+from tests.helpers import device, host, random_array, randomize, relative_error, same
 
 B, T, C, F = 2, 4, 6, 7
 PLAIN = {"relu": lambda x: max(0.0, x), "gelu": naive_gelu, "gelu_tanh": naive_gelu_tanh, "silu": naive_silu}
@@ -45,13 +45,26 @@ def example():
 @every_one
 @with_and_without_bias
 def test_feed_forward_equals_its_equation_token_by_token_with_dropout_and_without(name, bias):
-    layer = randomize(FeedForward(C, F, activation=name, bias=bias, dropout_rate=0.4, dtype=np.float64))
+    layer = randomize(ActivatedFeedForward(C, F, activation=name, bias=bias, dropout_rate=0.4, dtype=np.float64))
     x = example()
     keep = host(dropout(device(np.ones((B, T, F))), 0.4, make_generator(2))[0])
     for factors, rng in ((keep, make_generator(2)), (np.ones((B, T, F)), None)):
         values = host(x)
         expected = [[naive_feed_forward(values[b, t], layer, name, factors[b, t]) for t in range(T)] for b in range(B)]
         assert relative_error(layer(x, rng=rng), expected) <= 1e-12
+
+
+@with_and_without_bias
+def test_the_papers_network_is_the_one_with_relu(bias):
+    layer, options = FeedForward(C, F, bias=bias, dtype=np.float64), {"bias": bias, "dtype": np.float64}
+    other = ActivatedFeedForward(C, F, activation="relu", **options)
+    x, dy = example(), example() + 1.0
+    results = []
+    for each in (layer, other):
+        y, cache = randomize(each).forward(x)
+        results.append([y, each.backward(dy, cache), *(parameter.grad for parameter in each.parameters())])
+    assert len(results[0]) == 4 + 2 * bias
+    assert all(same(one, two) for one, two in zip(*results, strict=True))
 
 
 @pytest.mark.parametrize("layer", ["encoder_layer", "decoder_layer"])

@@ -5,7 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from minitransformer.layers import GRU, LSTM, Conv1d, CrossAttention, FeedForward, MemoryAttention, SelfAttention
+from minitransformer.layers import (
+    GRU,
+    LSTM,
+    ActivatedFeedForward,
+    Conv1d,
+    CrossAttention,
+    MemoryAttention,
+    SelfAttention,
+)
 from minitransformer.layers.initializers import normal, xavier_uniform
 from tests.helpers import host
 
@@ -59,7 +67,7 @@ MAPS = {  # a parameter, and the fan in and fan out of each of its maps
     "inputs of a GRU": (lambda rng: GRU(READ, WIDTH, rng=rng).directions[0].W, READ, WIDTH),
     "states of a GRU": (lambda rng: GRU(READ, WIDTH, rng=rng).directions[0].U, WIDTH, WIDTH),
     "gates and what they let through": (
-        lambda rng: FeedForward(WIDTH, READ, activation="swiglu", rng=rng).expand.W,
+        lambda rng: ActivatedFeedForward(WIDTH, READ, activation="swiglu", rng=rng).expand.W,
         WIDTH,
         READ,
     ),

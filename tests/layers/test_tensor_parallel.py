@@ -13,6 +13,7 @@ from minitransformer.functional.since_2017.ranks import (
     sum_over_ranks_backward,
 )
 from minitransformer.layers import (
+    ActivatedFeedForward,
     AlibiPositions,
     FeedForward,
     RotaryPositions,
@@ -31,7 +32,8 @@ RANKS = (1, 2, 3)
 
 
 def network(**options):
-    return randomize(FeedForward(C, F, dtype=np.float64, **options))
+    kind = ActivatedFeedForward if "activation" in options else FeedForward
+    return randomize(kind(C, F, dtype=np.float64, **options))
 
 
 def attention(heads=H, **options):

@@ -7,8 +7,9 @@ import pytest
 
 from minitransformer import config as choices
 from minitransformer.config import SWITCHES
-from minitransformer.layers import feed_forward, residual
+from minitransformer.layers import residual
 from minitransformer.layers.before_2017 import convolution
+from minitransformer.layers.since_2017 import feed_forward
 from minitransformer.models import (
     BERT,
     GPT,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from minitransformer.interop import from_pytorch, to_pytorch
-from minitransformer.layers.feed_forward import GATED
+from minitransformer.layers.since_2017.feed_forward import GATED
 from minitransformer.models import Transformer, TransformerConfig
 from tests.helpers import host
 

@@ -5,7 +5,7 @@ from itertools import product
 from minitransformer.gradcheck.subjects import SUBJECTS, Sizes
 from minitransformer.gradcheck.subjects.table import MASKS, ODD_MASKS
 from minitransformer.layers.before_2017.convolution import CONV_ACTIVATIONS
-from minitransformer.layers.feed_forward import ACTIVATIONS
+from minitransformer.layers.since_2017.feed_forward import ACTIVATIONS
 from tests.oracle import recurrent, theirs
 
 REFERENCE_SIZES = Sizes(B=3, T=5, S=6, H=2, D=4, F=7, V=11)
@@ -27,6 +27,7 @@ PARITY = {
     "Embedding": theirs.embedding,
     "OutputProjection": theirs.output_projection,
     "FeedForward dropout=0.0": theirs.feed_forward,
+    "FeedForward bias=False": theirs.feed_forward,
     "EncoderLayer activation=gelu norm_eps=0.1": theirs.encoder_layer,
     "Transformer logits": theirs.transformer,
     "Transformer padding=False": theirs.transformer,
@@ -43,9 +44,8 @@ PARITY |= dict.fromkeys(
     (name for name in SUBJECTS if name.startswith("tiled_attention pattern=")), theirs.tiled_attention
 )
 PARITY |= {
-    f"FeedForward activation={name} bias={bias}": theirs.feed_forward
+    f"ActivatedFeedForward activation={name} bias={bias}": theirs.feed_forward
     for name, bias in product(ACTIVATIONS, (True, False))
-    if (name, bias) != ("relu", True)
 }
 PARITY |= {"glu": theirs.activation, "conv1d dilation=7": theirs.conv1d_function}
 PARITY |= {

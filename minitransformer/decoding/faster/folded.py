@@ -25,7 +25,8 @@ from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_ids
 from minitransformer.functional import rows_from, softmax
 from minitransformer.layers import EncoderLayer, LayerNorm, Linear
-from minitransformer.layers.feed_forward import ACTIVATIONS, FeedForward
+from minitransformer.layers.feed_forward import FeedForward
+from minitransformer.layers.since_2017.feed_forward import ACTIVATIONS, ActivatedFeedForward
 from minitransformer.layers.since_2017.kv_cache import KVCache
 from minitransformer.layers.since_2017.rms_norm import RMSNorm
 
@@ -178,5 +179,6 @@ def fold(model: Any) -> FoldedGPT | None:
     """The folded form of a GPT -> FoldedGPT, or None with post-norm, QK-norm or experts: only norms may read x."""
     parts = [part for layer in model.blocks.layers for part in (layer.self_attention, layer.feed_forward)]
     only_norms = model.blocks.norm is not None and all(part.placement == "pre" for part in parts)
-    is_plain = all(type(layer.feed_forward.sublayer) is FeedForward for layer in model.blocks.layers)
+    plain = FeedForward, ActivatedFeedForward
+    is_plain = all(type(layer.feed_forward.sublayer) in plain for layer in model.blocks.layers)
     return FoldedGPT(model) if only_norms and is_plain and not model.config.qk_norm else None

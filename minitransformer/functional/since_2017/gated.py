@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from minitransformer.backend import xp
-from minitransformer.functional.activations import (
+from minitransformer.functional.since_2017.activations import (
     ShareCache,
     gelu,
     gelu_backward,

@@ -22,7 +22,7 @@ from minitransformer.gradcheck.subjects.table import (
     register,
 )
 from minitransformer.inspection.interventions import Altered, AlteredRows, Change, Rows
-from minitransformer.layers.feed_forward import ACTIVATIONS
+from minitransformer.layers.since_2017.feed_forward import ACTIVATIONS
 from minitransformer.layers.since_2017.qk_norm import NormalizedProjection
 from minitransformer.models.build import builder
 
@@ -103,10 +103,10 @@ def dropout_layer(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout:
 
 
 def feed_forward(
-    n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float, activation: str = "relu", bias: bool = True
+    n: Sizes, rng: np.random.Generator, dtype: DTypeLike, kind: type[Any], dropout: float, **options: Any
 ) -> Problem:
     """Two matrices with an activation between them."""
-    layer = L.FeedForward(n.C, n.F, activation=activation, bias=bias, dropout_rate=dropout, dtype=dtype)
+    layer = kind(n.C, n.F, dropout_rate=dropout, dtype=dtype, **options)
     return layer_problem(layer, rng, target(n, rng, dtype))
 
 
@@ -206,13 +206,13 @@ register("Embedding", L.Embedding, embedding)
 register("OutputProjection", L.OutputProjection, output_projection)
 for rate in (0.0, DROPOUT):
     register(f"Dropout rate={rate}", L.Dropout, dropout_layer, dropout=rate)
-    register(f"FeedForward dropout={rate}", L.FeedForward, feed_forward, dropout=rate)
+    register(f"FeedForward dropout={rate}", L.FeedForward, feed_forward, kind=L.FeedForward, dropout=rate)
     register(f"InputEmbedding dropout={rate}", L.InputEmbedding, input_embedding, dropout=rate)
 
+register("FeedForward bias=False", L.FeedForward, feed_forward, kind=L.FeedForward, dropout=DROPOUT, bias=False)
 for name, bias in itertools.product(ACTIVATIONS, (True, False)):
-    if (name, bias) != ("relu", True):  # that is the row "FeedForward dropout=0.3"
-        row = f"FeedForward activation={name} bias={bias}"
-        register(row, L.FeedForward, feed_forward, dropout=DROPOUT, activation=name, bias=bias)
+    row, kind = f"ActivatedFeedForward activation={name} bias={bias}", L.ActivatedFeedForward
+    register(row, kind, feed_forward, kind=kind, dropout=DROPOUT, activation=name, bias=bias)
 
 for scores, renormalize, k in itertools.product(("softmax", "sigmoid"), (True, False), (1, 2)):
     row = f"MixtureOfExperts scores={scores} renormalize={renormalize} k={k}"

@@ -34,6 +34,7 @@ from minitransformer.layers.dropout import Dropout
 from minitransformer.layers.feed_forward import FeedForward, FeedForwardCache
 from minitransformer.layers.linear import Linear
 from minitransformer.layers.since_2017.attention_positions import RotaryPositions
+from minitransformer.layers.since_2017.feed_forward import ActivatedFeedForward
 from minitransformer.layers.since_2017.shards import Cut, first_units, split
 from minitransformer.system.generators import make_generator
 
@@ -83,7 +84,7 @@ class RowLinear(Linear):
         return super().backward(sum_over_ranks_backward(dy, self.ranks), cache)
 
 
-class ShardedFeedForward(FeedForward):
+class ShardedFeedForward(ActivatedFeedForward):
     """This rank's hidden features of a feed-forward network: x (..., C) -> y (..., C), both the same in all ranks.
 
     Made from the whole layer, which stays as it is. Between the two matrices each rank draws its own dropout. Raises
@@ -162,7 +163,11 @@ def _own_generator(rng, rate, ranks):
     return make_generator([*to_host(random_uint16(rng, (4,))).tolist(), ranks.rank])
 
 
-SHARDED: dict[type[Layer], Any] = {FeedForward: ShardedFeedForward, SelfAttention: ShardedAttention}
+SHARDED: dict[type[Layer], Any] = {
+    FeedForward: ShardedFeedForward,
+    ActivatedFeedForward: ShardedFeedForward,
+    SelfAttention: ShardedAttention,
+}
 
 
 def shard(layer: AnyLayer, ranks: Ranks) -> AnyLayer:

@@ -10,11 +10,11 @@ from minitransformer.checks import check_batch_of_ids, check_dtype, check_ids, c
 from minitransformer.config import TransformerConfig
 from minitransformer.core import Layer, Parameter
 from minitransformer.functional import gelu, gelu_backward, padding_mask, tanh, tanh_backward
-from minitransformer.functional.activations import ShareCache
 from minitransformer.functional.dropout import DropoutCache
 from minitransformer.functional.embedding import EmbeddingCache
 from minitransformer.functional.layer_norm import LayerNormCache
 from minitransformer.functional.linear import LinearCache
+from minitransformer.functional.since_2017.activations import ShareCache
 from minitransformer.layers import Dropout, Embedding, Encoder, LayerNorm, Linear, OutputProjection
 from minitransformer.layers.initializers import normal
 from minitransformer.layers.since_2017.experts import forward_of_tokens

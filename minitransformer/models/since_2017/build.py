@@ -10,6 +10,7 @@ from minitransformer.config import TransformerConfig
 from minitransformer.core import Layer
 from minitransformer.functional.since_2017.patterns import Pattern
 from minitransformer.layers import (
+    ActivatedFeedForward,
     AlibiPositions,
     CrossAttention,
     Decoder,
@@ -149,8 +150,10 @@ class LaterBuilder(Builder):
 
     def _network(self):
         config = self.config
-        options = {"activation": config.activation, "bias": config.bias, "dropout_rate": config.ffn_dropout}
-        return FeedForward(config.d_model, config.d_ff, **options, **self.options)
+        options = {"bias": config.bias, "dropout_rate": config.ffn_dropout, **self.options}
+        if config.activation == "relu":
+            return FeedForward(config.d_model, config.d_ff, **options)
+        return ActivatedFeedForward(config.d_model, config.d_ff, activation=config.activation, **options)
 
     def input_positions(self, std: float) -> Layer | None:
         """Sinusoids, learned positions, or None for kinds that add nothing to the input."""
