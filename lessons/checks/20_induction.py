@@ -3,7 +3,7 @@
 import numpy as np
 
 from minitransformer.experiments.induction import set_by_hand
-from minitransformer.layers import SelfAttention
+from minitransformer.layers import GeneralSelfAttention
 
 HANDS = {
     "asks": (
@@ -57,7 +57,7 @@ def check_by_hand(lesson, run):
     lesson.quote("token has 5 features for its letter, 8 for its position, and 5 that are empty", run.V, run.T, run.V)
     for x, layer, y in ((run.x, run.layer_1, run.found), (run.y, run.layer_2, run.says)):
         W_q, W_k, W_v, W_o = layer
-        theirs = SelfAttention(run.C, 1, bias=False, d_k=W_q.shape[1], d_v=W_v.shape[1], dtype=np.float64)
+        theirs = GeneralSelfAttention(run.C, 1, bias=False, d_k=W_q.shape[1], d_v=W_v.shape[1], dtype=np.float64)
         theirs.qkv.W.data[...] = np.hstack([W_q, W_k, W_v])
         theirs.output.W.data[...] = np.pad(W_o, ((0, 0), (0, run.C - W_o.shape[1])))
         got = theirs(x[None], run.causal_mask(len(x)))[0, :, : W_o.shape[1]]

@@ -21,7 +21,7 @@ from minitransformer.experiments.running import Rows
 from minitransformer.experiments.tables import Table, pivot
 from minitransformer.functional import causal_mask
 from minitransformer.functional.since_2017.patterns import Pattern
-from minitransformer.layers import SelfAttention
+from minitransformer.layers import GeneralSelfAttention, SelfAttention
 from minitransformer.layers.before_2017.convolution import Conv1d
 from minitransformer.layers.before_2017.recurrent import LSTM
 from minitransformer.layers.since_2017.attention_kinds import TiledAttention
@@ -54,7 +54,7 @@ def attention(d: int, below: int, rng: np.random.Generator) -> SelfAttention:
 
 def restricted(d: int, below: int, rng: np.random.Generator) -> SelfAttention:
     """Self-attention to the WINDOW tokens up to one's own."""
-    return SelfAttention(d, HEADS, rng=rng, kind=TiledAttention(Pattern(causal=True, window=WINDOW)))
+    return GeneralSelfAttention(d, HEADS, rng=rng, kind=TiledAttention(Pattern(causal=True, window=WINDOW)))
 
 
 def recurrent(d: int, below: int, rng: np.random.Generator) -> LSTM:
@@ -96,7 +96,7 @@ def rows(options: argparse.Namespace) -> Rows:
 
 def forward(layer: Layer, x: np.ndarray) -> tuple[Any, Any]:
     """The output of a layer, causal where it has a choice -> (y (B, n, d), cache)."""
-    if isinstance(layer, SelfAttention) and layer.kind.needs_causal_mask:
+    if type(layer) is SelfAttention:
         return layer.forward(x, causal_mask(x.shape[1]))
     y, cache = layer.forward(x)
     return (y[0] if isinstance(layer, LSTM) else y), cache  # an LSTM returns its final state as well

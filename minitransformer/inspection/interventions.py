@@ -118,7 +118,7 @@ class AlteredRows(Layer):
     """
 
     def __init__(self, kind: Any, rows: Rows, dtype: DTypeLike = np.float32) -> None:
-        self.kind, self.takes_bias_by_distance = kind, kind.takes_bias_by_distance
+        self.kind, self.takes_bias_by_distance = kind, getattr(kind, "takes_bias_by_distance", False)
         self.weights, self.chosen = Parameter(xp.array(rows.weights, dtype)), xp.asarray(rows.queries)[..., None]
 
     def forward(self, q: Any, k: Any, v: Any, *context: Any, **options: Any) -> tuple[xp.ndarray, AlteredCache]:
@@ -170,7 +170,7 @@ def intervene(model: Layer, *changes: Change | Rows) -> Iterator[list[Any]]:
             owner, key, layer = _place(model, change.path, undo)
             if isinstance(change, Rows):
                 owner, key, layer = layer, "kind", getattr(layer, "kind", None)
-                if not hasattr(layer, "takes_bias_by_distance"):
+                if not hasattr(layer, "backward"):
                     raise ValueError(f"{change.path} is a {type(owner).__name__}, which has no kind of attention")
                 made.append(AlteredRows(layer, change, dtype))
             else:

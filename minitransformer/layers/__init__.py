@@ -18,6 +18,7 @@ from minitransformer.lazy import importer
 if TYPE_CHECKING:
     from minitransformer.layers.before_2017.convolution import ActivatedConv1d, Conv1d
     from minitransformer.layers.before_2017.recurrent import GRU, LSTM
+    from minitransformer.layers.since_2017.attention import GeneralCrossAttention, GeneralSelfAttention
     from minitransformer.layers.since_2017.attention_positions import AlibiPositions, RelativePositions, RotaryPositions
     from minitransformer.layers.since_2017.experts import MixtureOfExperts
     from minitransformer.layers.since_2017.feed_forward import ActivatedFeedForward
@@ -41,6 +42,8 @@ __all__ = [
     "Encoder",
     "EncoderLayer",
     "FeedForward",
+    "GeneralCrossAttention",
+    "GeneralSelfAttention",
     "InputEmbedding",
     "LayerNorm",
     "LearnedPositions",
@@ -64,6 +67,7 @@ __getattr__ = importer(
     __name__,
     __all__,
     (
+        "since_2017.attention",
         "since_2017.attention_positions",
         "before_2017.convolution",
         "since_2017.experts",

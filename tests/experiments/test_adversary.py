@@ -6,7 +6,7 @@ import pytest
 from minitransformer.data import get_task
 from minitransformer.experiments import adversary
 from minitransformer.experiments.measuring import taps
-from minitransformer.layers.since_2017.attention_kinds import FullAttention
+from minitransformer.layers.attention import FullAttention
 from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
 from tests.helpers import complex_step, random_host_array, randomize
 
@@ -91,7 +91,7 @@ def test_the_adversary_overlaps_less_and_the_model_and_its_kinds_stay_as_they_we
     before = [p.data.copy() for p in model.parameters()]
     other = adversary.fool(model, data, 30, seed=0)
     assert all(np.array_equal(p.data, was) for p, was in zip(model.parameters(), before, strict=True))
-    assert all(type(layer.kind) is FullAttention for one in (model, other) for _, layer in taps.attentions(one))
+    assert all(isinstance(layer.kind, FullAttention) for one in (model, other) for _, layer in taps.attentions(one))
     batch = data.batch(np.random.default_rng(3), 20)
     (_, a, heads), (_, b, _) = (adversary.look(one, batch) for one in (model, other))
     np.testing.assert_allclose(

@@ -10,7 +10,7 @@ from minitransformer.explorer.export import data_text
 from minitransformer.explorer.folder import page_files
 from minitransformer.explorer.writing import ids_writing, toy_writing
 from minitransformer.functional import cross_entropy, cross_entropy_backward
-from minitransformer.layers.since_2017.attention_kinds import FullAttention
+from minitransformer.layers.attention import FullAttention
 from minitransformer.models import BERT, GPT, Transformer, TransformerConfig, bert_config, gpt_config, t5_config
 from minitransformer.vocabulary import BOS, EOS, PAD
 

@@ -14,8 +14,8 @@ from minitransformer.gradcheck.subjects.models import check_loss
 from minitransformer.inspection import Change, Rows, heads, intervene, summarize
 from minitransformer.inspection.interventions import AlteredCache
 from minitransformer.layers import CrossAttention, Linear
+from minitransformer.layers.attention import FullAttention
 from minitransformer.layers.foreign import foreign_layers
-from minitransformer.layers.since_2017.attention_kinds import FullAttention
 from minitransformer.models import BERT, GPT, Transformer, bert_config, gpt_config
 from minitransformer.models.transformer import TransformerConfig
 from minitransformer.training import save_checkpoint

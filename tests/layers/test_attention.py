@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minitransformer.functional import causal_mask, dropout, padding_mask
-from minitransformer.layers import CrossAttention, SelfAttention
+from minitransformer.layers import CrossAttention, GeneralCrossAttention, GeneralSelfAttention, SelfAttention
 from minitransformer.system.generators import make_generator
 from tests.functional.test_attention import naive_attention
 from tests.functional.test_linear import naive_linear
@@ -131,24 +131,25 @@ def test_fully_masked_queries_give_the_output_bias_and_no_gradient_to_their_inpu
     assert (dmemory == 0).all()
 
 
-@pytest.mark.parametrize("kind", [SelfAttention, CrossAttention])
+@pytest.mark.parametrize("kind", [GeneralSelfAttention, GeneralCrossAttention])
 def test_heads_of_any_width_equal_the_per_head_formula(kind):
     heads, widths = 5, {"d_k": 3, "d_v": 4}  # which do not divide C
     layer, (x, memory) = randomize(kind(C, heads, **widths, dtype=np.float64), scale=0.4), example()
-    weights = self_attention_weights(layer) if kind is SelfAttention else cross_attention_weights(layer)
-    context = (x if kind is SelfAttention else memory,)
+    itself = kind is GeneralSelfAttention
+    weights = self_attention_weights(layer) if itself else cross_attention_weights(layer)
+    context = (x if itself else memory,)
     expected = naive_multi_head(x, *context, weights, heads, None)
-    assert relative_error(layer(x, *context[: kind is CrossAttention]), expected) <= 1e-12
+    assert relative_error(layer(x, *context[: not itself]), expected) <= 1e-12
 
 
 def test_only_the_projection_has_biases_if_told_so():
-    names = {name for name, _ in SelfAttention(C, H, bias=False, qkv_bias=True).named_parameters()}
+    names = {name for name, _ in GeneralSelfAttention(C, H, bias=False, qkv_bias=True).named_parameters()}
     assert names == {"qkv.W", "qkv.b", "output.W"}
 
 
 @pytest.mark.parametrize("length", [1, 4])
 def test_shared_keys_are_keys_that_several_heads_have_alike(length):
-    few = randomize(SelfAttention(8, 4, num_kv_heads=2, dtype=np.float64))
+    few = randomize(GeneralSelfAttention(8, 4, num_kv_heads=2, dtype=np.float64))
     many = SelfAttention(8, 4, dtype=np.float64)
     rng = np.random.default_rng(31)
     x, dy = random_array(rng, B, length, 8), random_array(rng, B, length, 8)

@@ -10,8 +10,8 @@ import pytest
 
 from minitransformer.functional import causal_mask
 from minitransformer.functional.since_2017.patterns import Pattern
-from minitransformer.layers import SelfAttention
-from minitransformer.layers.since_2017.attention_kinds import FullAttention, LinearAttention, TiledAttention
+from minitransformer.layers import GeneralSelfAttention
+from minitransformer.layers.since_2017.attention_kinds import IncrementalAttention, LinearAttention, TiledAttention
 from minitransformer.layers.since_2017.attention_positions import AlibiPositions, RelativePositions, RotaryPositions
 from minitransformer.models import TransformerConfig
 from minitransformer.models.build import builder
@@ -21,7 +21,7 @@ B, H, T, D = 3, 4, 9, 2
 C = H * D
 F64 = {"dtype": np.float64}
 KINDS = {
-    "full": FullAttention,
+    "full": IncrementalAttention,
     "tiled": lambda: TiledAttention(Pattern(causal=True)),
     "windowed": lambda: TiledAttention(Pattern(causal=True, window=3)),
     "global": lambda: TiledAttention(Pattern(causal=True, window=2, num_global=2)),
@@ -50,7 +50,7 @@ MASKS = {
 
 def make(kind, num_kv_heads=2, positions="none", **options):
     options = {"num_kv_heads": num_kv_heads, "positions": POSITIONS[positions](), "kind": KINDS[kind](), **options}
-    return randomize(SelfAttention(C, H, **options, **F64))
+    return randomize(GeneralSelfAttention(C, H, **options, **F64))
 
 
 def example(rows=B):
@@ -124,14 +124,14 @@ def test_cross_attention_is_in_tiles_unless_self_attention_is_full():
         kind = builder(TransformerConfig(**sizes, **fields)).cross_attention().kind
         assert isinstance(kind, TiledAttention)
         assert kind.pattern == Pattern()
-    assert type(builder(TransformerConfig(**sizes)).cross_attention().kind) is FullAttention
+    assert type(builder(TransformerConfig(**sizes)).cross_attention().kind) is IncrementalAttention
 
 
 @pytest.mark.host_only  # what a GPU allocates is not traced
 @pytest.mark.parametrize("positions", [AlibiPositions, RelativePositions])
 def test_bias_in_tiles_needs_no_array_of_the_length_squared(positions):
     length, attention = 1024, TiledAttention(Pattern(causal=True, window=8))
-    layer = SelfAttention(4, 2, positions=positions(2), kind=attention, rng=np.random.default_rng(0))
+    layer = GeneralSelfAttention(4, 2, positions=positions(2), kind=attention, rng=np.random.default_rng(0))
     x = np.random.default_rng(1).standard_normal((1, length, 4)).astype(np.float32)
     tracemalloc.start()
     y, cache = layer.forward(x)

@@ -11,6 +11,8 @@ from minitransformer.layers import (
     ActivatedFeedForward,
     Conv1d,
     CrossAttention,
+    GeneralCrossAttention,
+    GeneralSelfAttention,
     MemoryAttention,
     SelfAttention,
 )
@@ -59,9 +61,9 @@ def test_every_dtype_starts_from_the_same_draws(dtype):
 WIDTH, READ = 64, 96
 MAPS = {  # a parameter, and the fan in and fan out of each of its maps
     "queries, keys and values": (lambda rng: SelfAttention(WIDTH, 4, rng=rng).qkv.W, WIDTH, WIDTH),
-    "queries and shared keys": (lambda rng: SelfAttention(WIDTH, 4, num_kv_heads=1, rng=rng).qkv.W, WIDTH, 96),
+    "queries and shared keys": (lambda rng: GeneralSelfAttention(WIDTH, 4, num_kv_heads=1, rng=rng).qkv.W, WIDTH, 96),
     "queries to a memory": (lambda rng: CrossAttention(WIDTH, 4, rng=rng).q.W, WIDTH, WIDTH),
-    "keys of a memory": (lambda rng: CrossAttention(WIDTH, 4, num_kv_heads=2, rng=rng).kv.W, WIDTH, 32),
+    "keys of a memory": (lambda rng: GeneralCrossAttention(WIDTH, 4, num_kv_heads=2, rng=rng).kv.W, WIDTH, 32),
     "inputs of an LSTM": (lambda rng: LSTM(READ, WIDTH, rng=rng).directions[0].W, READ, WIDTH),
     "states of an LSTM": (lambda rng: LSTM(READ, WIDTH, rng=rng).directions[0].U, WIDTH, WIDTH),
     "inputs of a GRU": (lambda rng: GRU(READ, WIDTH, rng=rng).directions[0].W, READ, WIDTH),

@@ -19,6 +19,8 @@ from minitransformer.layers import (
     CrossEntropyLoss,
     Dropout,
     FeedForward,
+    GeneralCrossAttention,
+    GeneralSelfAttention,
     LayerNorm,
     LearnedPositions,
     Linear,
@@ -98,7 +100,7 @@ NO_WEIGHTS = "no dropout on its weights, no bias and no scale"
 REFUSED = [  # a call, and the words of its refusal
     *(
         refusal
-        for kind in (SelfAttention, CrossAttention)
+        for kind in (GeneralSelfAttention, GeneralCrossAttention)
         for refusal in (
             (lambda kind=kind: kind(18, 4), "d_model = 18 and num_heads = 4"),
             (lambda kind=kind: kind(18, 0), "d_model = 18 and num_heads = 0"),
@@ -111,6 +113,7 @@ REFUSED = [  # a call, and the words of its refusal
             ),
         )
     ),
+    *((lambda kind=kind: kind(18, 4), "d_model = 18 and num_heads = 4") for kind in (SelfAttention, CrossAttention)),
     (lambda: linear_attention(dropout_rate=0.1), NO_WEIGHTS),
     (lambda: linear_attention(bias=np.zeros((1, T, T))), NO_WEIGHTS),
     (lambda: linear_attention(scale=1.0), NO_WEIGHTS),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from minitransformer.functional import causal_mask, padding_mask
-from minitransformer.layers import CrossAttention
+from minitransformer.layers import GeneralCrossAttention
 from minitransformer.layers.since_2017.kv_cache import KVCache, LinearAttentionState, RollingKVCache
 from minitransformer.models.build import builder
 from tests.helpers import device, host, random_array, randomize, relative_error, same
@@ -89,7 +89,7 @@ def test_select_reorders_keys_and_values_and_keeps_max_len(rows):
 @pytest.mark.parametrize("scale", [None, 1.0])
 @every_split
 def test_cross_attention_in_pieces_equals_the_whole(pieces, scale):
-    layer, (x, memory) = randomize(CrossAttention(C, H, scale=scale, dtype=np.float64)), example()
+    layer, (x, memory) = randomize(GeneralCrossAttention(C, H, scale=scale, dtype=np.float64)), example()
     kv_cache = layer.read(memory)
     y = in_pieces(lambda new, _: layer.extend(new, kv_cache, memory_allowed()), x, pieces)
     assert relative_error(y, layer(x, memory, memory_allowed())) <= 1e-12

@@ -16,6 +16,7 @@ from minitransformer.layers import (
     ActivatedFeedForward,
     AlibiPositions,
     FeedForward,
+    GeneralSelfAttention,
     RotaryPositions,
     SelfAttention,
 )
@@ -37,7 +38,8 @@ def network(**options):
 
 
 def attention(heads=H, **options):
-    return randomize(SelfAttention(C, heads, dtype=np.float64, **options))
+    kind = GeneralSelfAttention if options.keys() - {"bias", "dropout_rate"} else SelfAttention
+    return randomize(kind(C, heads, dtype=np.float64, **options))
 
 
 def head_mask():

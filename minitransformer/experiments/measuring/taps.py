@@ -20,7 +20,8 @@ class Tap:
     """
 
     def __init__(self, kind: Any) -> None:
-        self.kind, self.takes_bias_by_distance, self.pull = kind, kind.takes_bias_by_distance, xp.zeros(1)
+        self.kind, self.pull = kind, xp.zeros(1)
+        self.takes_bias_by_distance = getattr(kind, "takes_bias_by_distance", False)
 
     def forward(self, q: Any, k: Any, v: Any, *context: Any, **options: Any) -> tuple[Any, Any]:
         """What the kind takes -> what it returns."""
@@ -53,7 +54,7 @@ def tapped(model: Any, part: str = "") -> Iterator[dict[str, Tap]]:
 
 def attentions(layer: Any, path: str = "") -> list[tuple[str, Any]]:
     """(path, layer) of all layers with a kind of attention."""
-    here = [(path, layer)] if hasattr(getattr(layer, "kind", None), "takes_bias_by_distance") else []
+    here = [(path, layer)] if hasattr(getattr(layer, "kind", None), "backward") else []
     return sum((attentions(child, f"{path}.{name}".lstrip(".")) for name, child in layer.children()), here)
 
 

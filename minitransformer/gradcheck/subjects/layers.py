@@ -129,9 +129,11 @@ def multi_head(
     d_k: int | None = None,
 ) -> Problem:
     """Multi-head attention of a sequence to itself, or of the target to the memory."""
-    options: dict[str, Any] = {"num_kv_heads": math.gcd(num_kv_heads or n.H, n.H), "d_k": d_k, "dtype": dtype}
-    layer = kind(n.C, n.H, dropout_rate=dropout, **options)
-    cross = kind is L.CrossAttention
+    options: dict[str, Any] = {"dropout_rate": dropout, "dtype": dtype}
+    if num_kv_heads is not None:
+        options |= {"num_kv_heads": math.gcd(num_kv_heads, n.H), "d_k": d_k}
+    layer = kind(n.C, n.H, **options)
+    cross = isinstance(layer, L.CrossAttention)
     inputs = target_and_memory(n, rng, dtype) if cross else target(n, rng, dtype)
     return layer_problem(layer, rng, inputs, {"allowed": draw_mask(mask, rng, n, n.T, n.S if cross else n.T)})
 
@@ -156,9 +158,10 @@ def altered_rows(
     n: Sizes, rng: np.random.Generator, dtype: DTypeLike, shared: bool, dropout: float, num_kv_heads: int
 ) -> Problem:
     """Self-attention in which some queries have given weights, each its own or all of them the same ones."""
-    layer = L.SelfAttention(n.C, n.H, num_kv_heads=math.gcd(num_kv_heads, n.H), dropout_rate=dropout, dtype=dtype)
+    options: dict[str, Any] = {"num_kv_heads": math.gcd(num_kv_heads, n.H), "dropout_rate": dropout, "dtype": dtype}
+    layer = L.GeneralSelfAttention(n.C, n.H, **options)
     rows = Rows("", np.zeros((1, n.T) if shared else (n.H, n.T, n.T)), rng.random((n.B, n.H, n.T)) < 0.5)
-    layer.kind = AlteredRows(layer.kind, rows, dtype)  # type: ignore[assignment]
+    layer.kind = AlteredRows(layer.kind, rows, dtype)
     return layer_problem(layer, rng, target(n, rng, dtype), {"allowed": draw_mask("both", rng, n, n.T, n.T)})
 
 
@@ -225,7 +228,8 @@ register("CrossAttention dropout", L.CrossAttention, multi_head, kind=L.CrossAtt
 register("SelfAttention T=1", L.SelfAttention, multi_head, kind=L.SelfAttention, lengths={"T": 1})
 register("SelfAttention B=1", L.SelfAttention, multi_head, kind=L.SelfAttention, lengths={"B": 1})
 
-for groups, widths, kind in itertools.product((1, 2), ({}, {"d_k": 5}), HEAD_KINDS):
+GENERAL: tuple[Any, ...] = (L.GeneralSelfAttention, L.GeneralCrossAttention)
+for groups, widths, kind in itertools.product((1, 2), ({}, {"d_k": 5}), GENERAL):
     row = f"{kind.__name__} {'d_k=5 ' if widths else ''}num_kv_heads={groups}"
     grouped: dict[str, Any] = {"lengths": {"H": 4, "D": 2}, "mask": "padding", "num_kv_heads": groups, **widths}
     register(row, kind, multi_head, kind=kind, **grouped)

@@ -8,15 +8,11 @@ from typing import Any
 from numpy.typing import DTypeLike
 
 from minitransformer.backend import to_device, xp
-from minitransformer.functional import (
-    group_heads,
-    scaled_dot_product_attention,
-    scaled_dot_product_attention_backward,
-    ungroup_heads,
-)
+from minitransformer.functional import group_heads, scaled_dot_product_attention, ungroup_heads
 from minitransformer.functional.since_2017.linear_attention import linear_attention, linear_attention_backward
 from minitransformer.functional.since_2017.patterns import Pattern, ShiftedPattern
 from minitransformer.functional.since_2017.tiled import tiled_attention, tiled_attention_backward
+from minitransformer.layers.attention import FullAttention
 from minitransformer.layers.since_2017.kv_cache import KVCache, LinearAttentionState, RollingKVCache
 
 
@@ -53,26 +49,16 @@ def _of_keys(x, keys):
     return x if x is None or x.shape[-1] == 1 else x[..., keys]
 
 
-class FullAttention:
-    """The paper's attention. A mask says which tokens are in the future; see `scaled_dot_product_attention`."""
+class IncrementalAttention(FullAttention):
+    """The paper's attention, and what it does in decoding. A mask says which tokens are in the future.
+
+    Keys and values may have fewer heads, (B, G, S, D), and the options include bias and scale.
+    """
 
     needs_causal_mask = True
     takes_bias_by_distance = False
     has_scores = True  # that a scale could multiply
     pattern = Pattern()
-
-    def forward(
-        self, q: xp.ndarray, k: xp.ndarray, v: xp.ndarray, allowed: xp.ndarray | None = None, **options: Any
-    ) -> tuple[xp.ndarray, Any]:
-        """q (B, H, T, D), k and v (B, G, S, D), allowed broadcastable to (B, H, T, S) -> y (B, H, T, D).
-
-        The options are dropout_rate, rng, bias and scale, as for `scaled_dot_product_attention`.
-        """
-        return scaled_dot_product_attention(q, k, v, allowed, **options)
-
-    def backward(self, dy: xp.ndarray, cache: Any) -> tuple[xp.ndarray, xp.ndarray, xp.ndarray, xp.ndarray | None]:
-        """(dq, dk, dv, dbias) from dy (B, H, T, D); dbias (H, T, S) is None if there was no bias."""
-        return scaled_dot_product_attention_backward(dy, cache)
 
     def make_kv_cache(self, shape: tuple[int, int, int, int], dtype: DTypeLike) -> KVCache:
         """What decoding keeps of at most max_len tokens, for the shape (B, G, max_len, D)."""
@@ -108,7 +94,7 @@ class FullAttention:
         return (*kv_cache.append(k, v), allowed, bias)
 
 
-class TiledAttention(FullAttention):
+class TiledAttention(IncrementalAttention):
     """Attention in tiles, under a `Pattern`; see `tiled_attention`. A causal pattern needs no causal mask."""
 
     needs_causal_mask = False
@@ -128,7 +114,7 @@ class TiledAttention(FullAttention):
         return tiled_attention_backward(dy, cache)
 
     def make_kv_cache(self, shape: tuple[int, int, int, int], dtype: DTypeLike) -> KVCache:
-        """As `FullAttention.make_kv_cache`. With nothing but a window, only the tokens in the window are kept."""
+        """As in the base class. With nothing but a window, only the tokens in the window are kept."""
         window = self.pattern.window
         if window is None or self.pattern.stride or self.pattern.num_global:
             return KVCache(shape, dtype)
@@ -137,7 +123,7 @@ class TiledAttention(FullAttention):
     def read(
         self, k: xp.ndarray, v: xp.ndarray, kv_cache: Any, allowed: xp.ndarray | None, bias: xp.ndarray | None
     ) -> tuple[xp.ndarray, xp.ndarray, xp.ndarray | None, xp.ndarray | None]:
-        """As `FullAttention.read`. Several new tokens, such as a prompt, get all keys, in the order of the text."""
+        """As in the base class. Several new tokens, such as a prompt, get all keys, in the order of the text."""
         start, n = kv_cache.length, k.shape[2]
         k, v = kv_cache.append(k, v)
         if n > 1:
@@ -188,13 +174,13 @@ class LinearAttention:
         return (*linear_attention_backward(dy, cache), None)
 
     def make_kv_cache(self, shape: tuple[int, int, int, int], dtype: DTypeLike) -> LinearAttentionState:
-        """As `FullAttention.make_kv_cache`: running sums, whose size does not depend on max_len."""
+        """As `IncrementalAttention.make_kv_cache`: running sums, whose size does not depend on max_len."""
         return LinearAttentionState(shape, dtype)
 
     def extend(
         self, q: xp.ndarray, k: xp.ndarray, v: xp.ndarray, kv_cache: Any, allowed: Any = None, **options: Any
     ) -> xp.ndarray:
-        """As `FullAttention.extend`. Of `allowed`, only which of the new tokens the last query sees counts."""
+        """As `IncrementalAttention.extend`. Of `allowed`, only which of the new tokens the last query sees counts."""
         n = q.shape[2]
         keys = None if allowed is None else allowed[..., -1:, -n:]  # the last new token sees all that is not padding
         y, cache = linear_attention(q, k, v, keys, causal=True, state=kv_cache.sums)

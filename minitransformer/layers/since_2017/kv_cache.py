@@ -25,6 +25,13 @@ class KVCache:
         self.max_len = shape[2]
         self.length = 0
 
+    @classmethod
+    def filled(cls, k: xp.ndarray, v: xp.ndarray) -> "KVCache":
+        """A full one, with k (B, G, S, D) and v (B, G, S, d_v)."""
+        kv_cache = cls(k.shape, k.dtype, v.shape[-1])
+        kv_cache.append(k, v)
+        return kv_cache
+
     @property
     def positions(self) -> np.ndarray:
         """The positions of the keys that the last `append` returned, in their order (S,), on the host."""

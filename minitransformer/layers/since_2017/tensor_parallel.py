@@ -29,10 +29,11 @@ from minitransformer.functional.since_2017.ranks import (
     sum_over_ranks,
     sum_over_ranks_backward,
 )
-from minitransformer.layers.attention import MultiHeadAttention, SelfAttention, SelfAttentionCache
+from minitransformer.layers.attention import SelfAttention, SelfAttentionCache
 from minitransformer.layers.dropout import Dropout
 from minitransformer.layers.feed_forward import FeedForward, FeedForwardCache
 from minitransformer.layers.linear import Linear
+from minitransformer.layers.since_2017.attention import GeneralAttention, GeneralSelfAttention, generalized
 from minitransformer.layers.since_2017.attention_positions import RotaryPositions
 from minitransformer.layers.since_2017.feed_forward import ActivatedFeedForward
 from minitransformer.layers.since_2017.shards import Cut, first_units, split
@@ -104,7 +105,7 @@ class ShardedFeedForward(ActivatedFeedForward):
         return super().forward(x, _own_generator(rng, self.dropout.rate, self.ranks))
 
 
-class ShardedAttention(SelfAttention):
+class ShardedAttention(GeneralSelfAttention):
     """This rank's heads of self-attention: x (B, T, C) -> y (B, T, C), both the same in all ranks.
 
     Made from the whole layer, which stays as it is. A head of keys and the heads of queries that use it stay together.
@@ -112,7 +113,8 @@ class ShardedAttention(SelfAttention):
     positions that differ from head to head (relative, ALiBi): they would have to be cut, too.
     """
 
-    def __init__(self, whole: SelfAttention, ranks: Ranks) -> None:
+    def __init__(self, layer: SelfAttention, ranks: Ranks) -> None:
+        whole = generalized(layer)
         if whole.positions is not None and not isinstance(whole.positions, RotaryPositions):
             raise ValueError(
                 f"{type(whole.positions).__name__} has numbers for each head, which ranks cannot divide yet"
@@ -123,7 +125,7 @@ class ShardedAttention(SelfAttention):
         first, end = first_units(groups, ranks.size)[ranks.rank : ranks.rank + 2]
         heads, rate = (end - first) * per_group, whole.dropout_rate
         features = (whole.positions, whole.scale, whole.kind, whole.d_k)
-        MultiHeadAttention.__init__(self, heads * whole.d_v, heads, end - first, rate, *features)
+        GeneralAttention.__init__(self, heads * whole.d_v, heads, end - first, rate, *features)
         self.ranks, self.num_heads_of_all = ranks, whole.num_heads
         self.own_heads = slice(first * per_group, end * per_group)
         self.qkv = ColumnLinear(whole.qkv, Cut(-1, groups, whole.widths), ranks)
@@ -167,6 +169,7 @@ SHARDED: dict[type[Layer], Any] = {
     FeedForward: ShardedFeedForward,
     ActivatedFeedForward: ShardedFeedForward,
     SelfAttention: ShardedAttention,
+    GeneralSelfAttention: ShardedAttention,
 }
 
 

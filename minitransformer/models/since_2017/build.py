@@ -25,7 +25,8 @@ from minitransformer.layers import (
     RotaryPositions,
     SelfAttention,
 )
-from minitransformer.layers.since_2017.attention_kinds import FullAttention, LinearAttention, TiledAttention
+from minitransformer.layers.since_2017.attention import GeneralCrossAttention, GeneralSelfAttention
+from minitransformer.layers.since_2017.attention_kinds import IncrementalAttention, LinearAttention, TiledAttention
 from minitransformer.layers.since_2017.attention_positions import AttentionPositions
 from minitransformer.layers.since_2017.qk_norm import NormalizedProjection
 from minitransformer.layers.stack import LayerStack
@@ -101,7 +102,7 @@ class LaterBuilder(Builder):
         """Self-attention of any kind, with positions inside, grouped queries, other widths, QK-norm."""
         config = self.config
         kind = attention_kind(config, self.bidirectional)
-        attention = SelfAttention(
+        attention = GeneralSelfAttention(
             qkv_bias=config.qkv_bias, positions=self.positions, kind=kind, **self._attention_options()
         )
         if config.qk_norm:
@@ -115,8 +116,8 @@ class LaterBuilder(Builder):
 
         Windows and strides are distances within one sequence, and the memory is read as a whole.
         """
-        kind = FullAttention() if self.config.attention == "full" else TiledAttention(Pattern())
-        return CrossAttention(kind=kind, **self._attention_options())
+        kind = None if self.config.attention == "full" else TiledAttention(Pattern())
+        return GeneralCrossAttention(kind=kind, **self._attention_options())
 
     def _attention_options(self):
         config = self.config
@@ -185,10 +186,10 @@ def attention_positions(
     return None
 
 
-def attention_kind(config: TransformerConfig, bidirectional: bool) -> FullAttention | LinearAttention:
+def attention_kind(config: TransformerConfig, bidirectional: bool) -> IncrementalAttention | LinearAttention:
     """The kind of self-attention for `config`; unless `bidirectional`, no token attends to a later one."""
     if config.attention == "full":
-        return FullAttention()
+        return IncrementalAttention()
     if config.attention == "linear":
         return LinearAttention(causal=not bidirectional)
     return TiledAttention(Pattern(not bidirectional, config.window, config.stride, config.num_global))
