@@ -20,18 +20,21 @@ from typing import Any
 
 import numpy as np
 
+from minitransformer.course import FOLDER
 from minitransformer.data import Corpus, MaskedTask, TextTask, load_python_topics
 from minitransformer.data.labelled import LabelledTask, docstrings, load_labelled
 from minitransformer.data.text import split_text
 from minitransformer.decoding.classify import classify
-from minitransformer.experiments.measuring.steps import make_training_step
-from minitransformer.experiments.running import describe_machine
 from minitransformer.models import BERT, bert_config
 from minitransformer.recipes.text import fitting_vocab_size
 from minitransformer.system.process import keep_freed_memory, limit_threads
 from minitransformer.tokenizers import BytePairTokenizer
 from minitransformer.training import cosine
 from minitransformer.training.batches import Batches
+
+sys.path.append(str(FOLDER))  # where the experiments are
+from experiments.measuring.steps import make_training_step
+from experiments.running import describe_machine
 
 RECORD = Path(__file__).resolve().parent / "records" / "classification.json"
 SEEDS = (0, 1, 2)

@@ -20,11 +20,14 @@ from pathlib import Path
 
 import numpy as np
 
+from minitransformer.course import FOLDER
 from minitransformer.decoding import generate_tokens
-from minitransformer.experiments.measuring.timing import resident_peak
-from minitransformer.experiments.running import describe_machine
 from minitransformer.interop import load_huggingface
 from minitransformer.models import GPT
+
+sys.path.append(str(FOLDER))  # where the experiments are
+from experiments.measuring.timing import resident_peak
+from experiments.running import describe_machine
 
 RECORD = Path(__file__).resolve().parent / "records" / "decoders.json"
 TESTS = Path(__file__).resolve().parents[1] / "tests" / "oracle" / "test_huggingface_decoders.py"

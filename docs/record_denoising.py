@@ -18,8 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from minitransformer.cli import main as command
+from minitransformer.course import FOLDER
 from minitransformer.data.denoising import NOISES
-from minitransformer.experiments.running import describe_machine
+
+sys.path.append(str(FOLDER))  # where the experiments are
+from experiments.running import describe_machine
 
 RECORD = Path(__file__).resolve().parent / "records" / "denoising.json"
 OPTIONS: tuple[str, ...] = ()  # of the training, beside the noise

@@ -19,11 +19,14 @@ from typing import Any
 
 import numpy as np
 
+from minitransformer.course import FOLDER
 from minitransformer.data.labelled import SIDE, DigitsTask
-from minitransformer.experiments.running import describe_machine
 from minitransformer.recipes import get_recipe
 from minitransformer.system.process import keep_freed_memory, limit_threads
 from minitransformer.training import cosine
+
+sys.path.append(str(FOLDER))  # where the experiments are
+from experiments.running import describe_machine
 
 RECORD = Path(__file__).resolve().parent / "records" / "digits.json"
 SEEDS = (0, 1, 2)

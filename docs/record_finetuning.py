@@ -19,16 +19,19 @@ from typing import Any
 
 import numpy as np
 
+from minitransformer.course import FOLDER
 from minitransformer.data import Corpus, TextTask, load_shakespeare
 from minitransformer.evaluation import mean_loss
-from minitransformer.experiments.measuring.steps import make_training_step
-from minitransformer.experiments.running import describe_machine
 from minitransformer.layers import add_lora
 from minitransformer.models import GPT, gpt_config
 from minitransformer.system.process import keep_freed_memory, limit_threads
 from minitransformer.tokenizers import CharacterTokenizer
 from minitransformer.training import cosine
 from minitransformer.training.batches import Batches
+
+sys.path.append(str(FOLDER))  # where the experiments are
+from experiments.measuring.steps import make_training_step
+from experiments.running import describe_machine
 
 RECORD = Path(__file__).resolve().parent / "records" / "finetuning.json"
 MODULES = (  # of the standard library: to train on, and to test on

@@ -14,9 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from minitransformer.experiments.running import describe_machine
+from minitransformer.course import FOLDER
 from minitransformer.plotting import COLORS, GREY, pyplot, save_figure
 from minitransformer.system.process import keep_freed_memory, limit_threads
+
+sys.path.append(str(FOLDER))  # where the experiments are
+from experiments.running import describe_machine
 
 DOCS = Path(__file__).resolve().parent
 PAGE, RECORD, FIGURE = DOCS / "preferences.md", DOCS / "records" / "preferences.json", Path("runs/preferences.png")

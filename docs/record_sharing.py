@@ -14,16 +14,19 @@ import time
 from pathlib import Path
 from typing import Any
 
+from minitransformer.course import FOLDER
 from minitransformer.data import TextTask, load_python_topics
 from minitransformer.evaluation import mean_loss
-from minitransformer.experiments.measuring.paired import collect, interval
-from minitransformer.experiments.measuring.steps import make_training_step
-from minitransformer.experiments.running import describe_machine
 from minitransformer.models import GPT, gpt_config
 from minitransformer.system.process import keep_freed_memory, limit_threads
 from minitransformer.tokenizers import CharacterTokenizer
 from minitransformer.training import cosine
 from minitransformer.training.batches import Batches
+
+sys.path.append(str(FOLDER))  # where the experiments are
+from experiments.measuring.paired import collect, interval
+from experiments.measuring.steps import make_training_step
+from experiments.running import describe_machine
 
 RECORD = Path(__file__).resolve().parent / "records" / "sharing.json"
 SEEDS, STEPS, BATCH, PEAK, LENGTH = (0, 1, 2), 1000, 8, 4e-3, 64

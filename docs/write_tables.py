@@ -13,10 +13,14 @@ import json
 import re
 import sys
 from pathlib import Path
+
+from minitransformer.course import FOLDER
+
+sys.path.append(str(FOLDER))  # where the experiments are
 from typing import Any
 
-from minitransformer.experiments.running import find
-from minitransformer.experiments.tables import Table, as_markdown
+from experiments.running import find
+from experiments.tables import Table, as_markdown
 
 DOCS = Path(__file__).resolve().parent
 RECORDS = DOCS / "records"

@@ -32,7 +32,7 @@ from pictures import canvas, mix
 
 import numpy as np
 
-from minitransformer.experiments.since_2017 import train
+from experiments.since_2017 import train
 from minitransformer.functional import (
     causal_mask,
     rms_norm,

@@ -28,8 +28,8 @@ from pictures import grids
 
 import numpy as np
 
+from experiments.measuring.steps import make_training_step
 from minitransformer.data.text import TextBatch
-from minitransformer.experiments.measuring.steps import make_training_step
 from minitransformer.functional import causal_mask, scaled_dot_product_attention
 from minitransformer.inspection import heads, intervene
 from minitransformer.models import GPT, gpt_config

@@ -28,13 +28,13 @@ from lab import GREY, begin, error, plt, running_example, show
 
 import numpy as np
 
+from experiments.adversary import fool, look
+from experiments.knock_out import sharpness
+from experiments.measuring.paired import train_steps
+from experiments.measuring.ranks import spearman
+from experiments.measuring.taps import moved, tapped
 from minitransformer.data.tasks import Reverse
 from minitransformer.example import load_example, numbers
-from minitransformer.experiments.adversary import fool, look
-from minitransformer.experiments.knock_out import sharpness
-from minitransformer.experiments.measuring.paired import train_steps
-from minitransformer.experiments.measuring.ranks import spearman
-from minitransformer.experiments.measuring.taps import moved, tapped
 from minitransformer.functional import softmax
 from minitransformer.inspection import Rows, heads, intervene
 from minitransformer.models import Transformer, named_config
@@ -306,7 +306,7 @@ print("right letters without this head, of 100: ", *(f"{share:4.0f}" for share i
 # weight alone. The least that the largest weight of a row can become is the solution of a linear program: its
 # objective, its equations and its bounds are linear. One of the best maps is always at a corner, where S of the
 # equations and bounds hold exactly: the D + 1 equations, and S − D − 1 bounds, which make as many weights 0. So at most
-# D + 1 weights are left. `moved`, in minitransformer/experiments/measuring/taps.py, finds such a map, and proves that
+# D + 1 weights are left. `moved`, in lessons/experiments/measuring/taps.py, finds such a map, and proves that
 # none with the same o has a smaller weight there.
 
 # %%

@@ -29,8 +29,8 @@ import numpy as np
 
 from minitransformer.data import get_task
 from minitransformer.example import load_example
-from minitransformer.experiments.measuring.hessian import LossOfWeights, largest_eigenpairs
 from minitransformer.functional import cross_entropy, cross_entropy_backward
+from minitransformer.gradcheck.hessian import LossOfWeights, largest_eigenpairs
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.system.progress import tqdm
 

@@ -16,6 +16,7 @@ SCRIPTS = (
     "lessons/one_sitting.*",
     "lessons/one_file/*.py",
     "lessons/checks/*.py",
+    "lessons/experiments/**/*.py",
     *(f"lessons/{name}.py" for name in HELPERS),
 )
 LESSONS = (*SCRIPTS, "lessons/*.md")

@@ -1,13 +1,16 @@
-"""The course: where its lessons and exercises are, what the lessons say of themselves, and which have been run.
+"""The course: where its lessons, exercises and experiments are, what the lessons say, and which have been run.
 
 In a checkout they are the folder lessons beside the package. A wheel carries a copy of that folder as data of the
 package; nothing is ever written there. `minitransformer init FOLDER` copies the lessons to a folder of the learner's,
 which has a marker file: commands find it from the current directory upwards, as git finds its repository.
 """
 
+import importlib
 import json
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 PACKAGE = Path(__file__).resolve().parent
@@ -81,6 +84,19 @@ def workplace(folder: Path | None = None) -> Path:
     """
     folder = folder or lessons_folder()
     return Path() if folder == INSTALLED else folder.parent
+
+
+def import_experiments() -> ModuleType:
+    """What finds and runs the experiments of the lessons' folder: `running`, in its package `experiments`.
+
+    That folder is the learner's own, if there are experiments in it, or else the package's. It becomes the first place
+    where Python looks for modules, as if one of its lessons had been started.
+    """
+    own = lessons_folder()
+    folder = str(own if (own / "experiments").is_dir() else FOLDER)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    return importlib.import_module("experiments.running")
 
 
 def read_header(path: Path) -> LessonInfo:

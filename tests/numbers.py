@@ -62,14 +62,14 @@ def algebra_cases():
 
 
 def parameters(name):
-    from minitransformer.experiments.communication import MODELS
+    from experiments.communication import MODELS
     from minitransformer.inspection.activation_memory import count_parameters
 
     return count_parameters(MODELS[name].config(0.1))
 
 
 def crossing_with_sums():
-    from minitransformer.experiments.table1 import HEADS, WIDTH
+    from experiments.table1 import HEADS, WIDTH
 
     return round(4 * WIDTH**2 / (2 * WIDTH + HEADS))
 

@@ -9,14 +9,11 @@ import fnmatch
 import functools
 import re
 import sys
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-import minitransformer
-
-PACKAGE = Path(minitransformer.__file__).parent
+from minitransformer.course import FOLDER, PACKAGE
 
 # a part may import from earlier lines alone, and from itself
 LAYERING = [
@@ -32,10 +29,10 @@ LAYERING = [
     {"training", "gradcheck", "plotting"},
     {"exercises", "explorer"},
     {"recipes"},
-    {"experiments"},
     {"__init__"},
     {"cli"},
     {"__main__"},
+    {"experiments"},  # those of the lessons
 ]
 LEVEL = {part: level for level, parts in enumerate(LAYERING) for part in parts}
 ON_A_GPU = (
@@ -59,6 +56,7 @@ THIRD_PARTY = {
     "jupytext": ("cli/init.py",),
     "nbformat": ("cli/init.py",),
     "mpi4py": ("training/parallel/mpi.py",),
+    "experiments": ("experiments/*", "course.py"),  # which finds them in the lessons' folder
 }
 # the only files that know that there can be several processes, beside the commands and the experiments about them
 PROCESSES = re.compile(r"\b(communicator|mpiexec|mpi4py|is_root)\b", re.IGNORECASE)
@@ -117,9 +115,9 @@ def walked(text):
 
 
 class Source(NamedTuple):
-    """A file of the package."""
+    """A file of the package, or of the experiments."""
 
-    path: str  # inside the package, as in "functional/softmax.py"
+    path: str  # inside the package, as in "functional/softmax.py", or "experiments/speed.py"
     text: str
 
     @property
@@ -349,6 +347,7 @@ BROKEN_RULES = [
     (foreign_imports, "models/a.py", "import torch", "torch may be imported by experiments"),
     (foreign_imports, "cli/a.py", "from tests.helpers import x", "tests may be imported by no file"),
     (foreign_imports, "cli/a.py", "import lessons", "lessons may be imported by no file"),
+    (foreign_imports, "cli/a.py", "from experiments import speed", "experiments may be imported by experiments/*"),
     (foreign_imports, "layers/a.py", "from . import linear", "absolute import"),
     (foreign_imports, "layers/a.py", "from minitransformer.functional import *", "star import"),
     (numpy_where_xp_belongs, "functional/a.py", "y = np.exp(x)", "np.exp works on the host alone"),
@@ -403,11 +402,15 @@ def test_rules_let_good_code_pass():
 
 @pytest.mark.parametrize("rule", dict.fromkeys(rule for rule, *_ in BROKEN_RULES))
 def test_package_keeps_the_rule(rule):
+    paths = {PACKAGE: PACKAGE.rglob("*.py"), FOLDER: (FOLDER / "experiments").rglob("*.py")}
     sources = [
-        Source(path.relative_to(PACKAGE).as_posix(), path.read_text("utf-8")) for path in sorted(PACKAGE.rglob("*.py"))
+        Source(path.relative_to(root).as_posix(), path.read_text("utf-8"))
+        for root, found in paths.items()
+        for path in sorted(found)
     ]
-    assert {"backend.py", "functional/softmax.py", "models/transformer.py"} <= {source.path for source in sources}
-    found = [f"minitransformer/{source.path}:{line}: {what}" for source in sources for line, what in rule(source)]
+    known = {"backend.py", "functional/softmax.py", "models/transformer.py", "experiments/speed.py"}
+    assert known <= {source.path for source in sources}
+    found = [f"{source.path}:{line}: {what}" for source in sources for line, what in rule(source)]
     assert not found, "\n".join(["", *found])
 
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from minitransformer.experiments import communication, running, table1
+from experiments import communication, running, table1
 from tests import numbers
 from tests.numbers import PAGES, RECORDS, ROOT
 
@@ -100,7 +100,7 @@ def test_recorded_fits_are_those_of_the_recorded_sums():
 
 @pytest.mark.parametrize("kind", ["LSTM, forget bias 0", "LSTM, forget bias log n", "attention, even"])
 def test_recorded_gradients_are_those_of_the_code(kind):
-    from minitransformer.experiments import gradient_reach
+    from experiments import gradient_reach
 
     for row in numbers.write_tables().read("gradient-reach")["rows"]["gradients"]:
         if row["layer"] == kind and row["distance"] <= 64:

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from experiments.lengths import train_and_test
+from experiments.measuring.equal_terms import prepare_worker, train_all
 from minitransformer.cli import dialogue, gradcheck, main, silence
-from minitransformer.experiments.lengths import train_and_test
-from minitransformer.experiments.measuring.equal_terms import prepare_worker, train_all
 from minitransformer.recipes.folder import RunFolder
 from minitransformer.system.files import named_in_errors
 from minitransformer.system.signals import Interruptions, blocked
@@ -106,7 +106,7 @@ def test_the_processes_of_an_experiment_can_be_started_without_a_fork(method, mo
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"there is no {method} here")
     pool = partial(ProcessPoolExecutor, mp_context=multiprocessing.get_context(method))
-    monkeypatch.setattr("minitransformer.experiments.measuring.equal_terms.ProcessPoolExecutor", pool)
+    monkeypatch.setattr("experiments.measuring.equal_terms.ProcessPoolExecutor", pool)
     (row,) = train_all(partial(train_and_test, steps=1), [("copy", "none")], processes=100)
     assert row["positions"] == "none"
     assert callable(prepare_worker)
@@ -119,7 +119,7 @@ def test_no_more_processes_are_started_than_there_are_trainings(monkeypatch):
         asked.append(processes)
         return contextlib.nullcontext()
 
-    monkeypatch.setattr("minitransformer.experiments.measuring.equal_terms.ProcessPoolExecutor", pool)
+    monkeypatch.setattr("experiments.measuring.equal_terms.ProcessPoolExecutor", pool)
     with pytest.raises(AttributeError):
         train_all(print, [("copy",)] * 3, processes=100)  # Windows allows 61
     assert asked == [3]

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from minitransformer.experiments import EXPERIMENTS
+from experiments import EXPERIMENTS
+from minitransformer.course import PACKAGE
 from minitransformer.inspection.activation_memory import count_parameters
 from minitransformer.models import Transformer, TransformerConfig
 
@@ -29,7 +30,8 @@ def names_in(path):
 
 def test_the_page_of_the_paper_names_code_that_exists():
     assert len(PLACES) >= 30
-    names = {file: set(names_in(ROOT / "minitransformer" / file)) for file, _ in PLACES}
+    roots = {file: ROOT if file.startswith("lessons/") else PACKAGE for file, _ in PLACES}
+    names = {file: set(names_in(root / file)) for file, root in roots.items()}
     assert [(file, name) for file, name in PLACES if name not in names[file]] == []
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from jax import nn, random
 from jax import numpy as jnp
 
-from minitransformer.experiments.measuring.steps import BETAS, EPS, LABEL_SMOOTHING, LR, MAX_NORM, Size
+from experiments.measuring.steps import BETAS, EPS, LABEL_SMOOTHING, LR, MAX_NORM, Size
 from minitransformer.functional import sinusoidal_positions
 from minitransformer.models import Transformer
 from minitransformer.vocabulary import PAD

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from experiments.measuring.laws import CHINCHILLA, PUBLISHED
 from minitransformer.core import Parameter
-from minitransformer.experiments.measuring.laws import CHINCHILLA, PUBLISHED
 from minitransformer.inspection import training_flops
 from minitransformer.models import named_config
 from minitransformer.training import clip_grad_norm

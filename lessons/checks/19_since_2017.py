@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from minitransformer.experiments import since_2017
+from experiments import since_2017
 from minitransformer.functional import rotary_tables, rotate, rotate_backward, swiglu
 
 DOCS = Path(__file__).parents[2] / "docs" / "since-2017.md"

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from minitransformer.experiments.induction import set_by_hand
+from experiments.induction import set_by_hand
 from minitransformer.layers import GeneralSelfAttention
 
 HANDS = {

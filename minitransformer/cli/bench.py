@@ -2,10 +2,12 @@
 
 import argparse
 
-from minitransformer.experiments import running, speed
+from minitransformer.course import import_experiments
+
+running = import_experiments()
 
 DESCRIPTION = f"""\
-{speed.__doc__}
+{running.find("speed").__doc__}
   minitransformer bench                       tiny, small, medium and base-like, with and without dropout
   minitransformer bench tiny --seconds 20     one size, measured for longer
   minitransformer bench --memory              peak memory, too, with each model in its own process

@@ -5,9 +5,9 @@ import json
 from typing import Any
 
 from minitransformer.cli import add_common_arguments
-from minitransformer.experiments import EXPERIMENTS
-from minitransformer.experiments.running import add_options, duration, find, question
-from minitransformer.experiments.running import run as run_experiment
+from minitransformer.course import import_experiments
+
+running = import_experiments()
 
 DESCRIPTION = """\
 Answer a question by measuring: how fast a step is, what attention replaced, how far a gradient reaches. Each experiment
@@ -24,10 +24,10 @@ prints its tables and what follows from them, saves its rows, and draws a figure
 def add_arguments(parser: Any) -> None:
     """Add the command's own arguments, and a parser for each experiment."""
     names = parser.add_subparsers(dest="experiment", metavar="EXPERIMENT", title="experiments")
-    for name in EXPERIMENTS:
+    for name, question in running.questions().items():
         raw = argparse.RawDescriptionHelpFormatter
-        inner = names.add_parser(name, help=question(name), description=find(name).__doc__, formatter_class=raw)
-        add_options(inner, name)
+        inner = names.add_parser(name, help=question, description=running.find(name).__doc__, formatter_class=raw)
+        running.add_options(inner, name)
         about = "seed of all random numbers (default 0)"
         inner.add_argument("--seed", type=int, default=0, metavar="N", help=about)
         add_common_arguments(inner, "experiment", inside=True)
@@ -36,10 +36,10 @@ def add_arguments(parser: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the experiment, or list all -> exit status."""
     if arguments.experiment:
-        return run_experiment(arguments.experiment, arguments)
-    questions = {name: question(name) for name in EXPERIMENTS}
+        return running.run(arguments.experiment, arguments)
+    questions = running.questions()
     for name, text in questions.items():
-        quick, full = (duration(find(name).SECONDS[quick]) for quick in (True, False))
+        quick, full = (running.duration(running.find(name).SECONDS[quick]) for quick in (True, False))
         print(f"{name:<17}{text}\n{'':<17}at most {full} on two cores; --quick: {quick}")
     if arguments.json:
         print(json.dumps(questions))

@@ -37,6 +37,7 @@ FILES = {  # what is copied: patterns
         "lessons/one_sitting.*",
         "lessons/one_file/*.py",
         "lessons/checks/*.py",
+        "lessons/experiments/**/*.py",
         *(f"lessons/{name}.py" for name in HELPERS),
     ),
 }

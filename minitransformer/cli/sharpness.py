@@ -9,10 +9,8 @@ import numpy as np
 from minitransformer.checks import check_integer, check_rate
 from minitransformer.data import get_task, task_names
 from minitransformer.data.prompted import prompted
-from minitransformer.experiments.measuring.hessian import Eigenpairs, LossOfWeights, in_float64, largest_eigenpairs
-from minitransformer.models import Transformer
-from minitransformer.models.before_2017.recurrent import Seq2Seq
-from minitransformer.models.since_2017.gpt import GPT
+from minitransformer.gradcheck.hessian import Eigenpairs, LossOfWeights, in_float64, largest_eigenpairs
+from minitransformer.models import GPT, Seq2Seq, Transformer
 from minitransformer.recipes import get_recipe
 from minitransformer.recipes.saved import load_model
 from minitransformer.system.process import limit_threads

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import minitransformer
+from experiments import device as device_report
+from experiments.measuring import device_steps as device
+from experiments.measuring import parity
 from minitransformer.backend import BackendUnavailableError, use_backend
-from minitransformer.experiments import device as device_report
-from minitransformer.experiments.measuring import device_steps as device
-from minitransformer.experiments.measuring import parity
 from minitransformer.system import devices
 from minitransformer.system.devices import list_devices, version_of
 from tests.cli.run import run
@@ -131,12 +131,12 @@ def test_the_report_runs_from_the_source_tree_without_what_a_bare_machine_lacks(
     code = (
         "import sys\n"
         "for name in ('tqdm', 'safetensors', 'threadpoolctl', 'cupy', 'torch'): sys.modules[name] = None\n"
-        "from minitransformer.experiments.device import run_part\n"
+        "from experiments.device import run_part\n"
         "report = run_part('agreement with NumPy')\n"
         "from minitransformer.cli import main\n"
         "sys.exit(main(['devices']) or not report['passed'])\n"
     )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "lessons")))}
     result = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from experiments.measuring.timing import resident_peak
 from minitransformer.backend import use_backend
-from minitransformer.experiments.measuring.timing import resident_peak
 from minitransformer.models import BERT, GPT
 from minitransformer.recipes import memory
 from minitransformer.system import devices

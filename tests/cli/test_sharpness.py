@@ -8,7 +8,7 @@ import pytest
 from minitransformer.cli import sharpness
 from minitransformer.data import get_task
 from minitransformer.data.prompted import prompted
-from minitransformer.experiments.measuring.hessian import LossOfWeights, in_float64, largest_eigenpairs
+from minitransformer.gradcheck.hessian import LossOfWeights, in_float64, largest_eigenpairs
 from minitransformer.models import GPT, Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig, gpt_config
 from minitransformer.training import load_checkpoint, save_checkpoint
 from tests.cli.run import run

@@ -5,8 +5,7 @@ import json
 
 import pytest
 
-from minitransformer.data import Corpus, PairCorpus, TextTask, TranslationTask, load_text
-from minitransformer.experiments import (
+from experiments import (
     adversary,
     alignment,
     attention_cost,
@@ -40,7 +39,8 @@ from minitransformer.experiments import (
     table4,
     translation,
 )
-from minitransformer.experiments.measuring import equal_terms, laws, paired, timing
+from experiments.measuring import equal_terms, laws, paired, timing
+from minitransformer.data import Corpus, PairCorpus, TextTask, TranslationTask, load_text
 from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
 from minitransformer.recipes import get_recipe
 from minitransformer.tokenizers import BytePairTokenizer, CharacterTokenizer

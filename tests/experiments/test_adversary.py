@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from experiments import adversary
+from experiments.measuring import taps
 from minitransformer.data import get_task
-from minitransformer.experiments import adversary
-from minitransformer.experiments.measuring import taps
 from minitransformer.layers.attention import FullAttention
 from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
 from tests.helpers import complex_step, random_host_array, randomize

@@ -4,8 +4,8 @@ import argparse
 
 import pytest
 
+from experiments import attention_kinds as attention
 from minitransformer.data import get_task
-from minitransformer.experiments import attention_kinds as attention
 from minitransformer.models import GPT, gpt_config
 
 OPTIONS = argparse.Namespace(quick=False, seed=0)

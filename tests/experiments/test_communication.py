@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from minitransformer.experiments import communication
-from minitransformer.experiments.communication import (
+from experiments import communication
+from experiments.communication import (
     MACHINES,
     NETWORKS,
     Network,
@@ -13,7 +13,7 @@ from minitransformer.experiments.communication import (
     ring_seconds,
     simulate,
 )
-from minitransformer.experiments.measuring.mpiexec import call_in_processes, find_mpiexec
+from experiments.measuring.mpiexec import call_in_processes, find_mpiexec
 from minitransformer.training.parallel.communicator import ONE_PROCESS
 from tests.ranks import in_ranks
 
@@ -112,4 +112,4 @@ def test_real_processes_measure_their_sums(monkeypatch):
     monkeypatch.setattr(communication, "call_in_processes", few)
     found = communication.sums_of(find_mpiexec("this test"), 2, 0.5)
     assert [(row["processes"], row["parameters"]) for row in found] == [(2, 10), (2, 1000)]
-    assert started == [("minitransformer.experiments.communication", "print_measured(0.5)")]
+    assert started == [("experiments.communication", "print_measured(0.5)")]

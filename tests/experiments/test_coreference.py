@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from minitransformer.experiments import coreference
-from minitransformer.experiments.coreference import FRAMES, NOUNS, VOCABULARY, Sentence, as_batch, draw_sentence
+from experiments import coreference
+from experiments.coreference import FRAMES, NOUNS, VOCABULARY, Sentence, as_batch, draw_sentence
 from minitransformer.models import BERT, bert_config
 
 SENTENCE = Sentence(["the", "ball", "cannot", "carry", "the", "box", "because", "it", "is", "too", "weak"], 7, 1, 5)

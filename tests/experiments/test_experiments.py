@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import minitransformer.experiments
+import experiments
+from experiments import EXPERIMENTS, alignment, device, gradient_reach, lengths, running, table1
+from experiments.measuring import equal_terms
+from experiments.measuring.steps import torch_is_installed
+from experiments.tables import Table, as_markdown, as_text, pivot
 from minitransformer import plotting
 from minitransformer.data import get_task
-from minitransformer.experiments import EXPERIMENTS, alignment, device, gradient_reach, lengths, running, table1
-from minitransformer.experiments.measuring import equal_terms
-from minitransformer.experiments.measuring.steps import torch_is_installed
-from minitransformer.experiments.tables import Table, as_markdown, as_text, pivot
 from tests.cli.run import run
 from tests.drawing import faults, unclear_lines
 from tests.numbers import records, write_tables
@@ -54,7 +54,7 @@ def drawn(monkeypatch):
 
 
 def test_the_list_names_every_file_of_the_room_with_its_question(capsys):
-    files = {path.stem for path in Path(minitransformer.experiments.__file__).parent.glob("*.py")}
+    files = {path.stem for path in Path(experiments.__file__).parent.glob("*.py")}
     assert {name.replace("-", "_") for name in EXPERIMENTS} == files - {"__init__", "running", "tables"}
     status, out, _ = run(capsys, "experiment", "--json")
     assert status == 0

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from experiments import experts
 from minitransformer.data.text import Corpus, TextTask
-from minitransformer.experiments import experts
 from minitransformer.models import GPT, gpt_config
 from minitransformer.tokenizers import CharacterTokenizer
 

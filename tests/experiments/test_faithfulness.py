@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from experiments import faithfulness
+from experiments.faithfulness import AGAIN, SCORES, Vote
 from minitransformer.data import get_task
-from minitransformer.experiments import faithfulness
-from minitransformer.experiments.faithfulness import AGAIN, SCORES, Vote
 from minitransformer.inspection import Change, Rows, intervene
 from minitransformer.models import Transformer, TransformerConfig
 from tests.helpers import randomize

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from minitransformer.experiments import grokking
+from experiments import grokking
 
 P = grokking.P
 

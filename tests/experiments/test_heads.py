@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from minitransformer.experiments import heads
+from experiments import heads
 from tests.helpers import random_host_array
 
 TOKENS = ["Als", " der", " Mann", " kam", ",", " sah", " er", " sein", " H", "aus", ".", "<eos>"]

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from experiments import induction
 from minitransformer.evaluation.loss import mean_loss
-from minitransformer.experiments import induction
 from minitransformer.inspection.interventions import heads, intervene
 from minitransformer.models import GPT, gpt_config
 

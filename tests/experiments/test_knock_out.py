@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from experiments import knock_out
+from experiments.measuring.ranks import ranks, spearman
 from minitransformer.data import get_task
 from minitransformer.evaluation import decode_and_score, mean_loss
-from minitransformer.experiments import knock_out
-from minitransformer.experiments.measuring.ranks import ranks, spearman
 from minitransformer.inspection import heads, intervene
 from minitransformer.models import Transformer, TransformerConfig
 from tests.helpers import randomize

@@ -2,7 +2,7 @@
 
 import pytest
 
-from minitransformer.experiments.measuring import mpiexec
+from experiments.measuring import mpiexec
 from tests.cli.run import run
 
 
@@ -21,6 +21,4 @@ def test_a_process_that_fails_ends_the_benchmark_with_its_message(tmp_path):
     launcher.write_text("#!/bin/sh\necho no such size >&2\nexit 1\n")
     launcher.chmod(0o755)
     with pytest.raises(RuntimeError, match="ended with status 1: no such size"):
-        mpiexec.call_in_processes(
-            str(launcher), 2, "minitransformer.experiments.processes", "print_times('giant', 1.0)"
-        )
+        mpiexec.call_in_processes(str(launcher), 2, "experiments.processes", "print_times('giant', 1.0)")

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
+from experiments import table3, table4
+from experiments.measuring import paired
 from minitransformer.data import parsing
-from minitransformer.experiments import table3, table4
-from minitransformer.experiments.measuring import paired
 from tests.data.library import small_library
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from minitransformer.experiments import processes
-from minitransformer.experiments.measuring.steps import SIZES
+from experiments import processes
+from experiments.measuring.steps import SIZES
 from tests.experiments.conftest import TIMES
 from tests.ranks import in_ranks
 

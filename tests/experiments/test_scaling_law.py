@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from minitransformer.experiments import scaling_law
-from minitransformer.experiments.measuring.laws import CHINCHILLA, PUBLISHED, Law, bootstrap, fit_law, parabola, power
+from experiments import scaling_law
+from experiments.measuring.laws import CHINCHILLA, PUBLISHED, Law, bootstrap, fit_law, parabola, power
 from tests.cli.run import assert_refused, run
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from minitransformer.experiments import sharpness
+from experiments import sharpness
 from minitransformer.system.progress import tqdm
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from minitransformer.experiments import since_2017
-from minitransformer.experiments.since_2017 import BASE, BLOCK, CHANGES, LENGTH, LONG, MODERN, WINDOWED
+from experiments import since_2017
+from experiments.since_2017 import BASE, BLOCK, CHANGES, LENGTH, LONG, MODERN, WINDOWED
 from minitransformer.models import GPT
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from minitransformer.experiments import speculative
+from experiments import speculative
 
 
 def rows_of(speed, a=0.5, guess=0.1, cost=0.25):

@@ -7,11 +7,11 @@ from functools import partial
 import numpy as np
 import pytest
 
-from minitransformer.experiments import attention_cost as attention
-from minitransformer.experiments import curves, decoding, speed
-from minitransformer.experiments.measuring import steps, timing
-from minitransformer.experiments.measuring.steps import SIZES, Size, numpy_step, torch_is_installed
-from minitransformer.experiments.measuring.timing import LEAST, WARM_UP, interleave, medians, peak_memory
+from experiments import attention_cost as attention
+from experiments import curves, decoding, speed
+from experiments.measuring import steps, timing
+from experiments.measuring.steps import SIZES, Size, numpy_step, torch_is_installed
+from experiments.measuring.timing import LEAST, WARM_UP, interleave, medians, peak_memory
 from minitransformer.inspection import training_flops
 from minitransformer.models import Transformer
 from minitransformer.system.files import load_module
@@ -56,7 +56,7 @@ def test_the_timed_step_learns():
 @pytest.mark.exhaustive
 def test_both_models_have_the_same_parameters_and_first_loss_when_given_the_same_weights():
     torch = pytest.importorskip("torch")
-    from minitransformer.experiments.measuring.pytorch_model import PyTorchTransformer
+    from experiments.measuring.pytorch_model import PyTorchTransformer
     from minitransformer.interop.pytorch import from_pytorch
 
     size = SIZES["tiny"]

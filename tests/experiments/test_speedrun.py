@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from experiments import speedrun
 from minitransformer.data import Corpus, TextTask
-from minitransformer.experiments import speedrun
 from minitransformer.models import GPT, gpt_config
 from minitransformer.recipes import get_recipe
 from minitransformer.tokenizers import CharacterTokenizer

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from minitransformer.experiments import superposition
+from experiments import superposition
 from tests.helpers import complex_step, random_host_array
 
 

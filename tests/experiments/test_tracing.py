@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from minitransformer.experiments import table1
-from minitransformer.experiments.measuring.tracing import Trace
+from experiments import table1
+from experiments.measuring.tracing import Trace
 from minitransformer.functional import linear
 from minitransformer.layers import GRU, Conv1d, Linear
 

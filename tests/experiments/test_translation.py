@@ -5,7 +5,7 @@ import dataclasses
 
 import pytest
 
-from minitransformer.experiments import translation
+from experiments import translation
 from minitransformer.recipes import get_recipe
 from tests.cli.run import run
 

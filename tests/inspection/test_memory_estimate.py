@@ -8,11 +8,11 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from experiments.measuring.steps import SIZES
+from experiments.measuring.timing import peak_memory
 from minitransformer.config import POSITIONS, SEQ2SEQ_ATTENTION
 from minitransformer.data import Batch
 from minitransformer.data.text import TextBatch
-from minitransformer.experiments.measuring.steps import SIZES
-from minitransformer.experiments.measuring.timing import peak_memory
 from minitransformer.inspection.activation_memory import count_parameters, kept_activations
 from minitransformer.inspection.memory_estimate import PROCESS, training_memory
 from minitransformer.models import (
@@ -157,7 +157,7 @@ def test_the_estimate_is_within_a_fifth_of_what_a_whole_process_takes(name, monk
 
 SAVING = """
 import tempfile
-from minitransformer.experiments.measuring.timing import resident_peak
+from experiments.measuring.timing import resident_peak
 from minitransformer.data import get_task
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.training import Checkpointer, TrainingSettings, train

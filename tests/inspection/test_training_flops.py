@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import minitransformer
-from minitransformer.experiments.measuring.tracing import Trace
+from experiments.measuring.tracing import Trace
 from minitransformer.inspection import flops_by_parameters, training_flops
 from minitransformer.inspection.activation_memory import count_parameters
 from minitransformer.models import (

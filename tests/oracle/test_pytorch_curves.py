@@ -5,8 +5,8 @@ import pytest
 
 pytest.importorskip("torch")
 
+from experiments.curves import Problem, loss_curves
 from minitransformer.data import Corpus, PairCorpus, TextTask, TranslationTask
-from minitransformer.experiments.curves import Problem, loss_curves
 from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
 from minitransformer.tokenizers import CharacterTokenizer
 

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from minitransformer.experiments.measuring.mpiexec import find_mpiexec
+from experiments.measuring.mpiexec import find_mpiexec
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 120.0  # seconds, on a busy machine

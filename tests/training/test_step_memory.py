@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from minitransformer.experiments.measuring.steps import Size
+from experiments.measuring.steps import Size
 from minitransformer.inspection.activation_memory import kept_activations
 from minitransformer.models import Transformer
 from tests.helpers import Trainer

@@ -1,0 +1,135 @@
+"""How fast is greedy decoding with a KV cache, against PyTorch eager and as the text grows?
+
+A GPT decodes 64 tokens after a first one, here and in PyTorch eager with the same weights, in turns. Then every token
+of a long text is timed, with a KV cache and without.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from os import PathLike
+
+import numpy as np
+
+from experiments.measuring.steps import SIZES, torch_is_installed
+from experiments.measuring.timing import medians
+from experiments.running import Rows
+from experiments.tables import Table, cell
+from minitransformer.decoding import generate
+from minitransformer.decoding.faster.incremental import GPTState
+from minitransformer.models import GPT, gpt_config
+from minitransformer.plotting import BLUE, ORANGE, counted, mark_powers, moving_average, plot_line, pyplot, save_figure
+from minitransformer.system.process import blas_threads, keep_freed_memory
+from minitransformer.system.progress import tqdm
+
+PER_ROW = 10.0
+SECONDS = {True: 60, False: 120}
+NAMES = ("tiny", "small")  # of SIZES
+BATCHES = (1, 32)
+COUNT = 64  # tokens decoded in one call
+LONG = 1024  # tokens of the text whose cost per token is drawn
+RECOMPUTED = (16, 32, 64, 128, 256, 512, 1024)  # lengths at which decoding without a KV cache is measured
+
+
+def rows(options: argparse.Namespace) -> Rows:
+    """Tokens per second of both models, and the seconds of each token of a long text."""
+    keep_freed_memory()
+    speeds = []
+    for name, batch in tqdm([(name, batch) for name in NAMES for batch in BATCHES], leave=False, unit="size"):
+        calls = {"numpy": numpy_decoding(name, batch)}
+        if torch_is_installed():
+            calls["pytorch"] = pytorch_decoding(name, batch, blas_threads())
+        rates = {key: batch * COUNT / seconds for key, seconds in medians(calls, options.seconds).items()}
+        ratio = rates["numpy"] / rates["pytorch"] if "pytorch" in rates else None
+        speeds.append({"size": name, "batch": batch, **rates, "ratio": ratio})
+    times, recomputed = cost_per_token("small", 1, repeats=1 if options.quick else 5)
+    return {
+        "speeds": speeds,
+        "tokens": [{"length": i, "seconds": seconds} for i, seconds in enumerate(times.tolist(), start=1)],
+        "recomputed": [{"length": length, "seconds": seconds} for length, seconds in recomputed.items()],
+    }
+
+
+def tables(rows: Rows) -> list[Table]:
+    """Tokens per second."""
+    forms = {"size": "", "batch": "", "numpy": ",.0f", "pytorch": ",.0f", "ratio": ".2f"}
+    cells = [[cell(row.get(key), form) for key, form in forms.items()] for row in rows["speeds"]]
+    return [Table("tokens per second", ["size", "batch", "ours", "PyTorch", "ratio"], cells)]
+
+
+def findings(rows: Rows) -> list[str]:
+    """What a KV cache is worth for the longest text."""
+    if not rows.get("tokens"):
+        return []
+    last, without = (rows[key][-1] for key in ("tokens", "recomputed"))
+    ratio = without["seconds"] / last["seconds"]
+    return [f"Without a KV cache, token {last['length']:,} takes {ratio:.0f} times as long as with one."]
+
+
+def draw(rows: Rows, path: str | PathLike[str]) -> None:
+    """The time of each new token, with a KV cache and without one."""
+    figure, axis = pyplot().subplots()
+    seconds = np.array([row["seconds"] for row in rows["tokens"]])
+    window = min(16, len(seconds))
+    label = f"with a KV cache, mean of the last {counted(window, 'token')}"
+    smooth = moving_average(1e3 * seconds, window)
+    plot_line(axis, np.arange(window, len(seconds) + 1), smooth, color=BLUE, label=label)
+    lengths, milliseconds = zip(*((row["length"], 1e3 * row["seconds"]) for row in rows["recomputed"]), strict=True)
+    axis.plot(lengths, milliseconds, "o-", color=ORANGE, label="recomputing the whole text")
+    title = f"Cost of one more token, small model, batch 1, up to {len(seconds)} tokens"
+    axis.set(xlabel="tokens read so far", ylabel="time for one more token (ms)", title=title, yscale="log")
+    axis.locator_params(axis="x", integer=True)
+    mark_powers(axis)
+    figure.legend(*axis.get_legend_handles_labels(), ncols=2, loc="outside lower center")
+    save_figure(figure, path)
+
+
+def decoder_only(name: str, max_len: int) -> GPT:
+    """A GPT in the sizes of SIZES[name], without dropout."""
+    size = SIZES[name]
+    sizes = {key: getattr(size, key) for key in ("d_model", "num_heads", "d_ff", "num_layers")}
+    return GPT(gpt_config(size.vocab_size, **sizes, dropout=0.0, max_len=max_len))
+
+
+def numpy_decoding(name: str, batch: int) -> Callable[[], np.ndarray]:
+    """Decode COUNT tokens of `batch` texts -> a function without arguments that returns the ids (B, COUNT)."""
+    model, first = decoder_only(name, COUNT), np.ones((batch, 1), dtype=np.int64)
+    return lambda: generate(GPTState(model, batch, COUNT), first, COUNT, eos=None).ids
+
+
+def pytorch_decoding(name: str, batch: int, threads: int) -> Callable[[], np.ndarray]:
+    """The same model with the same weights in PyTorch eager -> a function that returns the ids (B, COUNT)."""
+    import torch
+
+    from experiments.measuring.pytorch_gpt import PyTorchGPT, load_ours
+
+    torch.set_num_threads(threads)
+    ours = decoder_only(name, COUNT)
+    model = PyTorchGPT(ours.config, batch, COUNT).eval()
+    load_ours(model, ours)
+    first = torch.ones((batch, 1), dtype=torch.int64)
+    return lambda: model.decode(first, COUNT).numpy()
+
+
+def cost_per_token(name: str, batch: int, repeats: int = 5) -> tuple[np.ndarray, dict[int, float]]:
+    """Seconds for each new token, the median of `repeats` texts -> with a KV cache (LONG,), without {length: seconds}.
+
+    Without a cache the whole text is recomputed, which is measured at the lengths of RECOMPUTED only.
+    """
+    model, ids = decoder_only(name, LONG), np.ones((batch, 1), dtype=np.int64)
+    seconds = np.empty((repeats, LONG))
+    for row in seconds:
+        state = GPTState(model, batch, LONG)
+        for i in range(LONG):
+            before = time.perf_counter()
+            state.extend(ids)
+            row[i] = time.perf_counter() - before
+    recomputed = {}
+    for length in RECOMPUTED:
+        text, times = np.ones((batch, length), dtype=np.int64), []
+        for _ in range(repeats):
+            before = time.perf_counter()
+            model(text)
+            times.append(time.perf_counter() - before)
+        recomputed[length] = float(np.median(times))
+    return np.median(seconds, axis=0), recomputed

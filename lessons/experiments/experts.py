@@ -1,0 +1,160 @@
+"""What becomes of the experts that nobody chooses, and can a router learn at all?
+
+GPTs on Python's own help, by character. Each feed-forward network became eight experts, of which a
+router chooses one for each token. An expert that gets few tokens learns little, so it is chosen even less: that is why
+Shazeer et al. (2017) and Fedus et al. (2021) add a loss that balances them, and DeepSeek-V3 (2024) a bias. Models that
+differ in their router alone are paired by the seed of weights and batches; the dense one has as many weights as a token
+uses in the others. An expert is called starved if it gets less than a quarter of its fair share of the held-out tokens.
+"""
+
+import argparse
+import statistics
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from experiments.measuring.paired import collect, compared, grouped, plus_minus, train_steps
+from experiments.running import Rows
+from experiments.tables import Table
+from minitransformer.data.text import TextBatch, TextTask, load_python_topics
+from minitransformer.evaluation import mean_loss
+from minitransformer.models import GPT, gpt_config
+from minitransformer.plotting import pyplot, save_figure
+from minitransformer.tokenizers import CharacterTokenizer
+from minitransformer.training import CrossEntropyLoss
+from minitransformer.training.gradients import gradients_of
+
+SECONDS = {True: 30, False: 600}
+STEPS, SEEDS = {True: 40, False: 400}, {True: 2, False: 5}
+PEAK, LENGTH, EXPERTS, STARVED = 5e-3, 64, 8, 0.25
+SIZES: dict[str, Any] = {"d_model": 32, "num_heads": 2, "d_ff": 64, "num_layers": 2, "max_len": LENGTH, "dropout": 0.0}
+SWITCH: dict[str, Any] = {"num_experts": EXPERTS, "experts_per_token": 1, "renormalize_experts": False}
+ROUTERS: dict[str, dict[str, Any]] = {
+    "dense": {},
+    "renormalized": {**SWITCH, "renormalize_experts": True, "balance_weight": 0.0},
+    "softmax": {**SWITCH, "balance_weight": 0.0},
+    "softmax, balance loss": {**SWITCH, "balance_weight": 0.01},
+    "sigmoid": {**SWITCH, "expert_scores": "sigmoid", "balance_weight": 0.0},
+    "sigmoid, bias": {**SWITCH, "expert_scores": "sigmoid", "balance_weight": 0.01},
+}
+BALANCED = {"softmax": "softmax, balance loss", "sigmoid": "sigmoid, bias"}
+KINDS = ("vowel", "consonant", "capital", "digit", "space", "other")
+
+
+def kind_of(character: str) -> str:
+    """One of KINDS, for any character."""
+    if character.isspace() or character.isdigit():
+        return "space" if character.isspace() else "digit"
+    if not character.isalpha():
+        return "other"
+    return "capital" if character.isupper() else "vowel" if character in "aeiou" else "consonant"
+
+
+def rows(options: argparse.Namespace) -> Rows:
+    """The loss and the experts' loads of every router and seed: start again to go on after an interruption."""
+    corpus = load_python_topics()
+    task = TextTask(corpus, CharacterTokenizer.train(corpus.train + corpus.held_out), LENGTH)
+    path = options.runs / "experiments" / f"experts{'-quick' if options.quick else ''}.jsonl"
+    todo = [(name, options.seed + i) for i in range(SEEDS[options.quick]) for name in ROUTERS]
+    found = collect(path, todo, lambda name, seed: train_and_look(name, seed, task, STEPS[options.quick]))
+    path.unlink()
+    return {"trainings": found}
+
+
+def train_and_look(name: str, seed: int, task: TextTask, steps: int) -> dict[str, Any]:
+    """Train one model -> its loss, and for each layer the share of each kind of token that goes to each expert."""
+    config = gpt_config(task.tokenizer.vocab_size, **SIZES, positions="rope", **ROUTERS[name])
+    model = GPT(config, seed=seed)
+    trained = train_steps(model, task, steps, seed, PEAK)
+    held_out = list(task.held_out_batches(128))
+    row = {"router": name, "seed": seed, "parameters": model.num_parameters(), **trained}
+    row["loss"] = mean_loss(model, held_out)
+    if config.num_experts is None:
+        return row
+    kinds = np.array([kind_of(token) for token in task.tokenizer.tokens])
+    chosen = [np.concatenate(layer) for layer in zip(*(choices(model, batch) for batch in held_out), strict=True)]
+    of_token = kinds[np.concatenate([batch.ids.reshape(-1) for batch in held_out])]
+    row["loads"] = [layer.mean(axis=0).tolist() for layer in chosen]
+    row["kinds"] = [[layer[of_token == kind].mean(axis=0).tolist() for kind in KINDS] for layer in chosen]
+    row["starved"] = float(np.mean(np.array(row["loads"]) < STARVED / EXPERTS))
+    return {**row, **router_of(model, seed, held_out[0])}
+
+
+def choices(model: GPT, batch: TextBatch) -> list[np.ndarray]:
+    """Which tokens went to which expert (B T, E), for each layer."""
+    _, cache = model.features(batch.ids)
+    return [layer.feed_forward.sublayer.chosen for layer in cache.blocks.layers]
+
+
+def router_of(model: GPT, seed: int, batch: TextBatch) -> dict[str, float]:
+    """The largest entry of a router's gradient on this batch, and the most that one has moved in training."""
+    model.zero_grad()
+    gradients_of(model, CrossEntropyLoss())(batch)
+    new = GPT(model.config, seed=seed).state_dict()
+    routers = {name: one for name, one in model.named_parameters() if name.endswith("router.W")}
+    return {
+        "gradient": max(float(abs(one.grad).max()) for one in routers.values()),
+        "moved": max(float(abs(one.data - new[name]).max()) for name, one in routers.items()),
+    }
+
+
+def tables(rows: Rows) -> list[Table]:
+    """One line for each router: means over the seeds with their intervals."""
+    columns = ["router", "weights", "loss, held out", "starved experts", "largest load", "router moved", "its gradient"]
+    cells = []
+    for (name,), group in grouped(rows["trainings"], "router").items():
+        line = [name, f"{group[0]['parameters']:,}", plus_minus([row["loss"] for row in group], ".3f")]
+        if "loads" in group[0]:
+            largest = [max(map(max, row["loads"])) for row in group]
+            moved, gradient = (max(row[key] for row in group) for key in ("moved", "gradient"))
+            line += [plus_minus([row["starved"] for row in group]), plus_minus(largest)]
+            line += [f"{moved:.2g}", f"{gradient:.2g}"]
+        cells.append(line + [""] * (len(columns) - len(line)))
+    return [Table("", columns, cells)]
+
+
+def findings(rows: Rows) -> list[str]:
+    """Whether a renormalized router learns, whether balancing feeds the experts, and what it and they are worth."""
+    of = {name: group for (name,), group in grouped(rows["trainings"], "router").items()}
+
+    def values(name: str, key: str) -> list[float]:
+        return [row[key] for row in of[name]]
+
+    lines = [
+        f"One expert, its weight {how}: the largest entry of a router's gradient is {max(values(name, 'gradient')):.2g}"
+        f" at the end, and the most that one moved in training is {max(values(name, 'moved')):.2g}."
+        for how, name in (("renormalized", "renormalized"), ("as it is", "softmax"))
+    ]
+    both = values("softmax", "loss"), values("renormalized", "loss")
+    lines.append(compared("Loss with a router that learns against one that stays as drawn", *both, ".3f"))
+    for name, balanced in BALANCED.items():
+        for key, what, form in (("starved", "share of starved experts", ".2f"), ("loss", "loss", ".3f")):
+            both = values(balanced, key), values(name, key)
+            lines.append(compared(f"{name}, {what} with balancing against none", *both, form))
+    for name in ("renormalized", *BALANCED.values()):
+        both = values(name, "loss"), values("dense", "loss")
+        lines.append(compared(f"{name}, loss of eight experts against one network", *both, ".3f"))
+    seconds = [statistics.fmean(values(name, "seconds")) for name in (BALANCED["softmax"], "dense")]
+    return [*lines, f"Training takes {seconds[0] / seconds[1]:.1f} times as long as with one network."]
+
+
+def draw(rows: Rows, path: str | PathLike[str]) -> None:
+    """In the first seed, where each kind of character goes: one row for each layer, one column for each router."""
+    first = [row for row in rows["trainings"] if "kinds" in row and row["seed"] == rows["trainings"][0]["seed"]]
+    shown = [row for row in first if row["router"] in {*BALANCED, *BALANCED.values()}]
+    layers = len(shown[0]["kinds"])
+    figure, axes = pyplot().subplots(layers, len(shown), figsize=(11.5, 5.6), sharex=True, sharey=True, squeeze=False)
+    for column, row in enumerate(shown):
+        for layer, axis in enumerate(axes[:, column]):
+            shares = [*row["kinds"][layer], row["loads"][layer]]
+            image = axis.imshow(np.array(shares).T, vmin=0.0, vmax=1.0, aspect="auto")
+            axis.set_xticks(range(len(shares)), [*KINDS, "all"], rotation=90)
+            axis.set_yticks(range(EXPERTS), range(1, EXPERTS + 1))
+            axis.tick_params(length=0)
+            axis.spines[:].set_visible(False)
+            starved = sum(load < STARVED / EXPERTS for load in row["loads"][layer])
+            axis.set(title=f"{row['router']}: {starved} starved")
+            axis.set(xlabel="character" if layer == layers - 1 else "", ylabel=f"layer {layer + 1}, expert")
+    figure.colorbar(image, ax=axes.ravel().tolist(), label="share of the characters of this kind")
+    save_figure(figure, path)

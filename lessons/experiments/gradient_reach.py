@@ -1,0 +1,126 @@
+"""How far does a gradient reach before any training, in an LSTM and in attention?
+
+Measured is the norm of dLoss/dx_1, where the loss is on the last of n tokens.
+
+In an LSTM the gradient is multiplied by about the same factor at each step, so it falls geometrically, and the bias of
+the forget gate decides how fast. Attention has no steps: the gradient is divided among the n tokens.
+"""
+
+import argparse
+import math
+from collections.abc import Callable
+from os import PathLike
+
+import numpy as np
+
+from experiments.running import Rows
+from experiments.tables import Table, pivot
+from minitransformer.core import Layer
+from minitransformer.layers import LSTM, SelfAttention
+from minitransformer.plotting import COLORS, GREY, pyplot, save_figure
+
+SECONDS = {True: 5, False: 15}
+WIDTH, HEADS, SEQUENCES = 64, 4, 8
+DISTANCES = {True: (1, 4, 16, 64, 256), False: (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)}
+FLOAT32_DIGITS = 2.0**-24  # relative to what it is added to, a smaller gradient is lost in float32
+
+
+def even_attention(n: int, rng: np.random.Generator) -> SelfAttention:
+    """Attention with queries of 0: all scores are equal, so every weight is 1 / n."""
+    layer = SelfAttention(WIDTH, HEADS, rng=rng, dtype=np.float64)
+    layer.qkv.W.data[:, :WIDTH] = 0.0
+    return layer
+
+
+def lstm(bias: Callable[[int], float]) -> Callable[[int, np.random.Generator], LSTM]:
+    """A function (n, rng) -> LSTM whose forget gates begin with bias(n)."""
+    return lambda n, rng: LSTM(WIDTH, WIDTH, forget_bias=bias(n), rng=rng, dtype=np.float64)
+
+
+KINDS: dict[str, Callable[[int, np.random.Generator], Layer]] = {
+    "LSTM, forget bias 0": lstm(lambda n: 0.0),
+    "LSTM, forget bias 1": lstm(lambda n: 1.0),
+    "LSTM, forget bias log n": lstm(math.log),  # the gate forgets 1 / (n + 1): Tallec and Ollivier 2018
+    "attention, initial weights": lambda n, rng: SelfAttention(WIDTH, HEADS, rng=rng, dtype=np.float64),
+    "attention, even": even_attention,
+}
+
+
+def rows(options: argparse.Namespace) -> Rows:
+    """The gradient that arrives, of every kind at every distance."""
+    distances = DISTANCES[options.quick]
+    return {
+        "gradients": [
+            {"layer": name, "distance": distance, "norm": reach(name, distance + 1, options.seed)}
+            for name in KINDS
+            for distance in distances
+        ]
+    }
+
+
+def tables(rows: Rows) -> list[Table]:
+    """The norms, and the distance from which on a gradient is lost."""
+    table = pivot(
+        f"norm of dLoss/dx_1 relative to a sequence of one token, d = {WIDTH}, mean of {SEQUENCES} sequences",
+        *(rows["gradients"], "layer", "distance", "norm", ".0e"),
+    )
+    cells = [
+        [*("0" if value == "0e+00" else value for value in line), f"{lost_from(rows, line[0]) or 'never'}"]
+        for line in table.cells
+    ]
+    return [table._replace(columns=[*table.columns, "lost from"], cells=cells)]
+
+
+def lost_from(rows: Rows, name: str) -> int | None:
+    """The first distance at which the gradient is lost to rounding in float32."""
+    chosen = [row for row in rows["gradients"] if row["layer"] == name]
+    return next((row["distance"] for row in chosen if row["norm"] < FLOAT32_DIGITS), None)
+
+
+def findings(rows: Rows) -> list[str]:
+    """Which gradients are lost."""
+    found = []
+    for name in dict.fromkeys(row["layer"] for row in rows["gradients"]):
+        lost = lost_from(rows, name)
+        found.append(f"{name}: " + (f"lost to rounding in float32 from {lost} tokens on." if lost else "never lost."))
+    return found
+
+
+def draw(rows: Rows, path: str | PathLike[str]) -> None:
+    """How much of the gradient arrives at the first token, over its distance from the loss."""
+    figure, axis = pyplot().subplots(figsize=(8.2, 4.6))
+    distances = list(dict.fromkeys(row["distance"] for row in rows["gradients"]))
+    for color, name in zip(COLORS, dict.fromkeys(row["layer"] for row in rows["gradients"]), strict=False):
+        values = [row["norm"] for row in rows["gradients"] if row["layer"] == name]
+        axis.loglog(distances, values, "o-", color=color, markersize=4, label=name)
+    axis.loglog(distances, [1 / (n + 1) for n in distances], "--", color=GREY, linewidth=1, label="1 / n")
+    axis.set(
+        title="How far a gradient reaches, before training",
+        xlabel="distance between the token and the loss",
+        ylabel="norm of dLoss/dx_1, divided by dLoss/dx_n at n = 1",
+        ylim=(1e-16, 1e3),
+    )
+    axis.axhline(FLOAT32_DIGITS, color=GREY, linewidth=1, linestyle=":", label="rounding error of float32")
+    figure.legend(*axis.get_legend_handles_labels(), ncols=4, loc="outside lower center")
+    save_figure(figure, path)
+
+
+def reach(name: str, n: int, seed: int) -> float:
+    """||dLoss/dx_1|| for n tokens, divided by that for one token; the loss weights the last output at random."""
+    return first_gradient(name, n, seed) / first_gradient(name, 1, seed)
+
+
+def first_gradient(name: str, n: int, seed: int) -> float:
+    """The geometric mean over sequences of ||dLoss/dx_1||."""
+    rng = np.random.default_rng(seed)
+    layer = KINDS[name](max(n, 2), rng)
+    dlast = rng.standard_normal((SEQUENCES, WIDTH))  # first, so that it is the same for every n
+    x = rng.standard_normal((SEQUENCES, n, WIDTH))
+    y, cache = layer.forward(x)
+    y = y[0] if isinstance(layer, LSTM) else y
+    dy = np.zeros_like(y)
+    dy[:, -1] = dlast
+    dx = layer.backward(dy, cache)
+    dx = dx[0] if isinstance(layer, LSTM) else dx
+    norms = np.sqrt((dx[:, 0] ** 2).sum(axis=-1))
+    return float(np.exp(np.log(np.maximum(norms, np.finfo(np.float64).tiny)).mean()))

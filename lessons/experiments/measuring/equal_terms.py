@@ -1,0 +1,121 @@
+"""Training models of different kinds for an equal number of parameters and an equal time, several at the same time."""
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from typing import Any
+
+import numpy as np
+
+from experiments.measuring.steps import make_training_step
+from minitransformer.config import special_ids
+from minitransformer.core import Layer
+from minitransformer.data import get_task
+from minitransformer.data.task import EpochTask, Task
+from minitransformer.evaluation import decode_and_score
+from minitransformer.models import Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig
+from minitransformer.system.process import limit_threads
+from minitransformer.system.progress import tqdm
+from minitransformer.system.signals import blocked
+from minitransformer.training.batches import Batches
+
+PARAMETERS = 150_000  # of each model, or as many fewer as the next smaller even width has
+WARM_UP = 100  # steps
+BATCH = 64
+TESTED = 200  # held-out sequences of each length
+PEAK = 6e-3  # of the learning rate: of 1e-3, 3e-3 and 6e-3 the best for each of these models on reverse, after 12 s
+MODELS = {"fixed vector": "none", "additive": "additive", "dot": "dot", "Transformer": None}  # {name: attention}
+
+
+def make_model(name: str, vocab_size: int, seed: int, parameters: int = PARAMETERS, max_len: int = 64) -> Any:
+    """A new model: a Seq2Seq of one layer on each side, or a Transformer of two, with at most so many parameters."""
+    attention = MODELS[name]
+
+    def make(width: int, seed: int | None) -> Any:
+        if attention is None:
+            heads: dict[str, Any] = {"d_model": width, "num_heads": 4, "d_ff": 4 * width, "num_layers": 2}
+            return Transformer(TransformerConfig(vocab_size, **heads, max_len=max_len, dropout=0.0), seed=seed)
+        sizes: dict[str, Any] = {"d_model": width, "hidden_size": width, "num_layers": 1, "attention": attention}
+        return Seq2Seq(Seq2SeqConfig(vocab_size, **sizes, max_len=max_len, dropout=0.0), seed=seed)
+
+    return make(widest(lambda width: make(width, None), parameters), seed)
+
+
+def widest(make: Callable[[int], Layer], parameters: int) -> int:
+    """The largest multiple of 4 for which make(width) has at most so many parameters."""
+    width = 4
+    while make(width + 4).num_parameters() <= parameters:
+        width += 4
+    return width
+
+
+def train_for(
+    model: Any,
+    task: Task | EpochTask,
+    seconds: float,
+    seed: int,
+    peak: float = PEAK,
+    batch_size: int | None = None,
+    label_smoothing: float = 0.0,
+    warmup: int = WARM_UP,
+) -> dict[str, Any]:
+    """Train on one thread for so many seconds of this process's CPU time -> {"steps", "tokens", "loss"}.
+
+    The learning rate rises to `peak` in `warmup` steps, and falls in a straight line to 0 as the time runs out. CPU
+    time is what the model itself uses: other work on the machine takes none of it. "tokens" are those that the model
+    has read, without padding, and the loss is the mean of the last 50 steps. The default of `batch_size` is BATCH.
+    """
+    batches = Batches(task, batch_size or BATCH, seed)
+    losses: list[float] = []
+    tokens = 0
+    with limit_threads(1):
+        step = make_training_step(model, label_smoothing, threads=1)
+        start = time.process_time()
+        while (used := (time.process_time() - start) / seconds) < 1.0:
+            rate = peak * min(1.0, (len(losses) + 1) / warmup) * (1.0 - used)
+            batch = batches.next()
+            losses.append(float(step(batch, rate)))
+            tokens += sum(int(special_ids(model).tokens(ids).sum()) for ids in batch.inputs)
+    return {"steps": len(losses), "tokens": tokens, "loss": float(np.mean(losses[-50:]))}
+
+
+def train_all(
+    work: Callable[..., dict[str, Any]], todo: Sequence[tuple[Any, ...]], processes: int = 2
+) -> list[dict[str, Any]]:
+    """[work(*job) for job in todo], computed by several processes. An interruption ends them at once."""
+    with ProcessPoolExecutor(min(processes, len(todo)), initializer=prepare_worker) as pool:
+        try:
+            with blocked(signal.SIGINT, signal.SIGTERM):  # the workers leave both to this process
+                futures = [pool.submit(work, *job) for job in todo]
+            for future in tqdm(as_completed(futures), total=len(todo), unit="training"):
+                future.result()
+            return [future.result() for future in futures]
+        except BaseException:
+            for worker in multiprocessing.active_children():
+                worker.kill()  # or they would do all jobs before the pool ends
+            raise
+
+
+def prepare_worker() -> None:
+    """Run this in a new process: it ends with its parent, however that ends, and leaves the progress bar to it."""
+    parent: Any = multiprocessing.parent_process()
+    sys.stderr = open(os.devnull, "w", encoding="utf8")  # noqa: SIM115 (it is used until the process ends)
+
+    def follow() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()
+
+
+def score_at(model: Any, task_name: str, length: int, seed: int) -> float:
+    """The share of exact answers to sources of `length` symbols."""
+    task = get_task(task_name)
+    task.max_len = length
+    batch = task.batch(np.random.default_rng([seed, 4, length]), TESTED, held_out=True, min_len=length)
+    return decode_and_score(model, batch)[1]

@@ -1,0 +1,188 @@
+"""Models and batches of four sizes, and one training step of each, ours and the same in PyTorch eager."""
+
+import dataclasses
+import importlib.util
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from experiments.measuring.tracing import Trace
+from minitransformer.core import Layer, Parameter
+from minitransformer.data import Batch, ToyTask, get_task
+from minitransformer.models import Transformer, TransformerConfig, named_config
+from minitransformer.recipes import get_recipe
+from minitransformer.system.generators import make_generator
+from minitransformer.system.process import ThreadTeam, keep_freed_memory
+from minitransformer.training import Adam, CrossEntropyLoss, History, step_with
+from minitransformer.training.gradients import gradients_of
+from minitransformer.training.parallel.threads import DataParallel, default_team_size, split_batch, useful_threads
+from minitransformer.training.watching.diagnostics import Diagnostics
+from minitransformer.vocabulary import PAD
+
+Factors = list[tuple[np.ndarray, np.ndarray]]
+LR, BETAS, EPS = 1e-4, (0.9, 0.98), 1e-9  # of Adam, as in paper section 5.3
+MAX_NORM = 1.0  # gradients are clipped to this norm
+LABEL_SMOOTHING = 0.1  # epsilon_ls of the paper
+
+
+class Size(NamedTuple):
+    """A model and a batch; source and target have the same length."""
+
+    name: str
+    vocab_size: int
+    d_model: int
+    num_heads: int
+    d_ff: int
+    num_layers: int
+    batch: int
+    length: int
+
+    def config(self, dropout: float) -> TransformerConfig:
+        """The model's configuration, with dropout in the paper's places."""
+        sizes = {key: getattr(self, key) for key in ("vocab_size", "d_model", "num_heads", "d_ff", "num_layers")}
+        return TransformerConfig(**sizes, dropout=dropout, max_len=self.length)
+
+    def make_batch(self, seed: int = 0) -> Batch:
+        """Random tokens; in a quarter of the sequences, the last quarter is padding."""
+        shape = (self.batch, self.length)
+        arrays = [np.random.default_rng([seed, i]).integers(3, self.vocab_size, shape) for i in range(3)]
+        for ids in arrays:
+            ids[: self.batch // 4, self.length - self.length // 4 :] = PAD
+        return Batch(*arrays)
+
+    @property
+    def tokens(self) -> int:
+        """Source and target tokens in a batch, including padding, which costs the same."""
+        return 2 * self.batch * self.length
+
+
+SIZES = {
+    size.name: size
+    for size in (
+        Size("tiny", 16, 64, 4, 256, 2, batch=64, length=12),
+        Size("small", 1000, 128, 4, 512, 2, batch=64, length=32),
+        Size("medium", 8000, 256, 8, 1024, 3, batch=32, length=64),
+        Size("base-like", 8000, 512, 8, 2048, 6, batch=8, length=64),
+    )
+}
+
+
+def make_training_step(
+    model: Layer, label_smoothing: float = LABEL_SMOOTHING, threads: int | None = None
+) -> Callable[[Any, float], Any]:
+    """Return a function (batch, learning rate) -> loss: forward, loss, backward, clipping and Adam for `model`.
+
+    `threads` is the number of threads that share a batch, by default as many as NumPy's matrix product uses.
+    """
+    workers = DataParallel(model, CrossEntropyLoss(label_smoothing), threads)
+    optimizer = Adam(model.parameters())
+    optimizer.team, diagnostics = workers.team, Diagnostics(workers, workers, optimizer)
+
+    def step(batch: Any, lr: float) -> Any:
+        optimizer.lr = lr
+        return step_with(diagnostics, optimizer, batch, MAX_NORM, check=diagnostics.check)[0].loss
+
+    return step
+
+
+def train_toy_task(
+    name: str, seed: int = 0, steps: int | None = None, **config: Any
+) -> tuple[Transformer, ToyTask, History]:
+    """Train the tiny model on a toy task with its recipe -> the model, its task and its history.
+
+    `steps` defaults to those of the recipe. `config` replaces fields of the configuration; there is no dropout.
+    """
+    task, recipe = get_task(name), get_recipe(name)
+    model = Transformer(named_config("tiny", len(task.vocabulary), dropout=0.0, **config), seed=seed)
+    options = dataclasses.replace(recipe.defaults, seed=seed, steps=steps or recipe.defaults.steps)
+    return model, task, recipe.train(options, model, task)
+
+
+def numpy_step(size: Size, dropout: float) -> Callable[[], Any]:
+    """Our step on one batch of `size`, on the device in use -> a function without arguments that returns the loss."""
+    keep_freed_memory()
+    step, batch = make_training_step(Transformer(size.config(dropout))), size.make_batch()
+    return lambda: step(batch, LR)
+
+
+def products_alone(size: Size, dropout: float) -> Callable[[], Any]:
+    """The matrix products of our step in their own shapes, and nothing else -> a function without arguments."""
+    model = Transformer(size.config(dropout))
+    gradients = gradients_of(model, CrossEntropyLoss(LABEL_SMOOTHING), make_generator(0))
+    threads = useful_threads(default_team_size(), size.batch, 2 * size.length, size.d_model)
+    parts = split_batch(size.make_batch(), threads)
+    return multiply(*(products_of(model, partial(gradients, part)) for part in parts))
+
+
+def products_of(layer: Layer, step: Callable[[], Any]) -> Factors:
+    """Take a step of `layer` -> the two factors of each matrix product in it that is no sum."""
+    trace = Trace(products_only=True)
+    with trace.recording(layer):
+        step()
+    return trace.products
+
+
+def multiply(*products: Factors) -> Callable[[], Any]:
+    """A function that computes these products and nothing else, those of each argument in a thread of its own."""
+    team = ThreadTeam(len(products))
+
+    def compute(factors: Factors) -> None:
+        for a, b in factors:
+            a @ b
+
+    return lambda: team.map(compute, products)
+
+
+def adam_steps(threads: int, with_torch: bool, count: int = 48_000_000) -> dict[str, Callable[[], Any]]:
+    """Adam alone on one vector of `count` parameters, ours and PyTorch's -> {"numpy": function, "pytorch": ...}."""
+    rng = np.random.default_rng(0)
+    parameter = Parameter(rng.standard_normal(count, dtype=np.float32))
+    parameter.grad[...] = rng.standard_normal(count, dtype=np.float32)
+    optimizer = Adam([parameter], lr=LR)
+    optimizer.team = ThreadTeam(threads)
+    calls: dict[str, Callable[[], Any]] = {"numpy": optimizer.step}
+    if with_torch:
+        import torch
+
+        torch.set_num_threads(threads)
+        theirs = torch.nn.Parameter(torch.from_numpy(parameter.data.copy()))
+        theirs.grad = torch.from_numpy(parameter.grad.copy())
+        calls["pytorch"] = torch.optim.Adam([theirs], lr=LR, betas=BETAS, eps=EPS).step
+    return calls
+
+
+def torch_is_installed() -> bool:
+    """Whether PyTorch is installed, without importing it."""
+    return importlib.util.find_spec("torch") is not None
+
+
+def pytorch_step(
+    size: Size, dropout: float, threads: int, device: str = "cpu", compiled: bool = False
+) -> Callable[[], Any]:
+    """The same step in PyTorch eager, or `compiled`, on `device` -> a function without arguments, returns the loss."""
+    import torch
+
+    from experiments.measuring.pytorch_model import PyTorchTransformer
+
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    model: Any = PyTorchTransformer(size.config(dropout)).to(device)
+    optimizer = torch.optim.Adam(model.parameters(), lr=LR, betas=BETAS, eps=EPS)
+    if compiled:
+        model = torch.compile(model)
+    source, target_in, target_out = (torch.from_numpy(ids).to(device) for ids in size.make_batch())
+
+    def step() -> Any:
+        optimizer.zero_grad()
+        logits = model(source, target_in)
+        loss = torch.nn.functional.cross_entropy(
+            logits.flatten(0, 1), target_out.flatten(), ignore_index=0, label_smoothing=LABEL_SMOOTHING
+        )
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), MAX_NORM)
+        optimizer.step()
+        return loss.detach()
+
+    return step

@@ -1,0 +1,208 @@
+"""How fast is a training step in one process, on two threads, and in two processes?
+
+`mpiexec` starts two processes, and all ways to compute a step take turns in them. When a single process computes, the
+other one sleeps.
+"""
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from experiments.measuring.mpiexec import call_in_processes, find_mpiexec
+from experiments.measuring.steps import LABEL_SMOOTHING, MAX_NORM, SIZES, Size
+from experiments.measuring.timing import LEAST, TURN, WARM_UP, resident_peak
+from experiments.running import Rows
+from experiments.tables import Table
+from minitransformer.models import Transformer
+from minitransformer.system.process import keep_freed_memory, limit_threads
+from minitransformer.system.progress import tqdm
+from minitransformer.training import Adam, CrossEntropyLoss, step_with
+from minitransformer.training.parallel.communicator import ONE_PROCESS, Communicator
+from minitransformer.training.parallel.connect import connect
+from minitransformer.training.parallel.micro_batches import ByLength
+from minitransformer.training.parallel.processes import ProcessParallel
+from minitransformer.training.parallel.sharded import ShardedAdam
+from minitransformer.training.parallel.threads import DataParallel
+from minitransformer.training.watching.diagnostics import Diagnostics
+
+PER_ROW = 10.0
+SECONDS = {True: 90, False: 300}
+DROPOUT, LR = 0.1, 1e-4
+PROCESSES = 2
+MEMORY_OF = (1, 2, 4)  # processes whose memory is measured
+ONE, THREADS, TWO, SHARDED, SUM = "1 process", "2 threads", "2 processes", "sharded", "sum"
+
+
+class Way(NamedTuple):
+    """One way to compute a step: how many processes and threads, and whether Adam is sharded."""
+
+    is_shared: bool = False
+    threads: int = 1
+    is_sharded: bool = False
+
+
+WAYS = {ONE: Way(), THREADS: Way(threads=2), TWO: Way(True), SHARDED: Way(True, is_sharded=True)}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options that only this experiment has."""
+    parser.add_argument("sizes", nargs="*", metavar="SIZE", help=f"one or more of {', '.join(SIZES)} (default: all)")
+    parser.add_argument("--memory", action="store_true", help="measure the peak memory of 1, 2 and 4 processes, too")
+
+
+def check(options: argparse.Namespace) -> None:
+    """Raise ValueError for an option that cannot be used."""
+    for name in options.sizes:
+        if name not in SIZES:
+            raise ValueError(f"unknown size {name!r}; known sizes: {', '.join(SIZES)}")
+
+
+def rows(options: argparse.Namespace) -> Rows:
+    """The times of all ways, and with --memory the bytes of each process. Raises ValueError without MPI."""
+    launcher = find_mpiexec("experiment processes")
+    steps, memory = [], []
+    for name in tqdm(options.sizes or list(SIZES), leave=False, unit="size"):
+        call = f"print_times({name!r}, {options.seconds!r})"
+        steps.append(summary(name, json.loads(call_in_processes(launcher, PROCESSES, __name__, call))))
+        if options.memory:
+            memory += [memory_of(launcher, name, count) for count in MEMORY_OF]
+    return {"steps": steps, "memory": memory}
+
+
+def tables(rows: Rows) -> list[Table]:
+    """The times, and the memory if it was measured."""
+    ways = (THREADS, TWO, SHARDED)
+    columns = [
+        "size",
+        f"{ONE} (ms)",
+        *(f"{name}" for way in ways for name in (f"{way} (ms)", "speed-up")),
+        f"{SUM} (ms)",
+    ]
+    cells = [
+        [
+            *(row["size"], f"{row[ONE]:,.1f}"),
+            *(text for way in ways for text in (f"{row[way]:,.1f}", f"{row['speed-up'][way]:.2f}")),
+            f"{row[SUM]:.2f}",
+        ]
+        for row in rows["steps"]
+    ]
+    title = "a step; speed-up: the time of one process divided by this one; sum: adding up the gradients"
+    found = [Table(title, columns, cells)]
+    if rows["memory"]:
+        keys = ("peak", "peak_sharded", "state", "state_sharded")
+        cells = [
+            [row["size"], str(row["processes"]), *(f"{row[key] / 1e6:,.0f}" for key in keys)] for row in rows["memory"]
+        ]
+        columns = ["size", "processes", "Adam", "sharded", "m and v", "m and v, sharded"]
+        found.append(Table("peak memory of each process (MB), and m and v in it", columns, cells))
+    return found
+
+
+def findings(rows: Rows) -> list[str]:
+    """The share of the sum in a step of two processes."""
+    return [
+        f"{row['size']}: the sum takes {row[SUM] / row[TWO]:.0%} of a step of two processes." for row in rows["steps"]
+    ]
+
+
+def summary(name: str, times: dict[str, list[float]]) -> dict[str, Any]:
+    """The median milliseconds of each way, and the medians of the ratios to one process."""
+    speed_up = {way: statistics.median(a / b for a, b in zip(times[ONE], times[way], strict=True)) for way in WAYS}
+    return {"size": name, **{way: 1e3 * statistics.median(found) for way, found in times.items()}, "speed-up": speed_up}
+
+
+def make_step(size: Size, way: Way, communicator: Communicator) -> tuple[Callable[[], Any], Adam]:
+    """A function that takes a training step, and its optimizer."""
+    keep_freed_memory()
+    model, batch = Transformer(size.config(DROPOUT)), size.make_batch()
+    workers = DataParallel(model, CrossEntropyLoss(LABEL_SMOOTHING), way.threads, rank=communicator.rank)
+    if way.is_sharded:
+        optimizer: Adam = ShardedAdam(model.parameters(), communicator, lr=LR)
+    else:
+        optimizer = Adam(model.parameters(), lr=LR)
+    optimizer.team = workers.team
+    gradients: Any = ByLength(workers, workers.loss_fn)
+    if communicator.size > 1:
+        gradients = ProcessParallel(
+            gradients, workers.loss_fn, communicator, optimizer.parameters, sharded=way.is_sharded
+        )
+    diagnostics = Diagnostics(gradients, workers, optimizer)
+
+    def step() -> None:
+        with limit_threads(way.threads):
+            step_with(diagnostics, optimizer, batch, MAX_NORM, check=diagnostics.check)
+
+    return step, optimizer
+
+
+def print_times(name: str, seconds: float) -> None:
+    """Print what `time_steps` measures, as JSON, in the root. All processes call it."""
+    times = time_steps(name, seconds, connect())
+    if connect().is_root:
+        print(json.dumps(times))
+
+
+def time_steps(name: str, seconds: float, communicator: Communicator) -> dict[str, list[float]]:
+    """Let all ways take turns for `seconds` -> {way: [seconds per step of each turn]}. All processes call it."""
+    steps = {
+        key: make_step(SIZES[name], way, communicator if way.is_shared else ONE_PROCESS) for key, way in WAYS.items()
+    }
+    calls = {key: step for key, (step, _) in steps.items()}
+    gradient = np.zeros_like(steps[SHARDED][1].weights)
+    calls[SUM] = lambda: communicator.add_up(gradient)
+    shared = {key: key not in WAYS or WAYS[key].is_shared for key in calls}
+    times: dict[str, list[float]] = {key: [] for key in calls}
+    begin = time.perf_counter()
+    while len(times[ONE]) < LEAST or communicator.collect(time.perf_counter() - begin < seconds)[0]:
+        for key, call in calls.items():
+            times[key] += take_turn(call, shared[key], communicator, warm_up=not times[key])
+    return times
+
+
+def take_turn(call: Callable[[], Any], is_shared: bool, communicator: Communicator, warm_up: bool) -> list[float]:
+    """Call for about TURN seconds -> [seconds per call]. A process that has no part in it waits, and returns [0.0]."""
+    communicator.wait()
+    if not is_shared and not communicator.is_root:
+        communicator.wait()
+        return [0.0]
+    for _ in range(WARM_UP if warm_up else 1):
+        call()
+    before = time.perf_counter()
+    call()
+    count = max(1, round(TURN / (time.perf_counter() - before)))
+    if is_shared:
+        count = communicator.collect(count)[0]
+    before = time.perf_counter()
+    for _ in range(count):
+        call()
+    seconds = (time.perf_counter() - before) / count
+    if not is_shared:
+        communicator.wait()
+    return [seconds]
+
+
+def memory_of(launcher: str, name: str, count: int) -> dict[str, Any]:
+    """The peak memory of a process, and its bytes of m and v, with Adam and with a sharded Adam."""
+    (peak, state), (peak_sharded, state_sharded) = (
+        json.loads(call_in_processes(launcher, count, __name__, f"print_memory({name!r}, {sharded})"))
+        for sharded in (False, True)
+    )
+    bytes_of = {"peak": peak, "peak_sharded": peak_sharded, "state": state, "state_sharded": state_sharded}
+    return {"size": name, "processes": count, **bytes_of}
+
+
+def print_memory(name: str, is_sharded: bool) -> None:
+    """Take three steps; the root prints the largest peak of a process, and its bytes of m and v. All call it."""
+    communicator = connect()
+    before = resident_peak()
+    step, optimizer = make_step(SIZES[name], Way(True, is_sharded=is_sharded), communicator)
+    for _ in range(WARM_UP):
+        step()
+    peaks = communicator.collect((resident_peak() - before, optimizer.m.nbytes + optimizer.v.nbytes))
+    if communicator.is_root:
+        print(json.dumps([max(peak) for peak in zip(*peaks, strict=True)]))

@@ -1,0 +1,213 @@
+"""How soon can a GPT predict plays that it has never read, on an ordinary processor?
+
+A ledger in the manner of the NanoGPT speedruns (Jordan et al. 2024): one change after another, each trained for the
+same processor time on one thread, with the learning rate's cosine over that time. A change that is better in the mean
+is kept for all later rows, decided or not, and the losers stay in the table. The score is that of `train shakespeare`:
+bits per character of Romeo and Juliet and The Tempest, whole, in windows as long as those of training. `--rows NAME
+--seconds X` measures one row for longer, and `--optimizers` compares Muon with Adam, at equal steps and in equal time.
+"""
+
+import argparse
+import functools
+import math
+import time
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from experiments.measuring.paired import collect, grouped, interval, judged, plus_minus
+from experiments.running import Rows
+from experiments.tables import Table
+from minitransformer.data import TextBatch, TextTask, load_shakespeare
+from minitransformer.evaluation import mean_loss
+from minitransformer.models import GPT, gpt_config
+from minitransformer.plotting import COLORS, pyplot, save_figure
+from minitransformer.recipes.text import tokens_per_character
+from minitransformer.system.process import keep_freed_memory, limit_threads
+from minitransformer.tokenizers import BytePairTokenizer
+from minitransformer.training import Adam, CrossEntropyLoss, Muon
+from minitransformer.training.clipping import clip_factor
+from minitransformer.training.parallel.threads import DataParallel
+
+SECONDS = {True: 120, False: 1800}
+PER_ROW = 20.0  # of each training
+SEEDS = {True: 1, False: 3}
+TARGET = 2.0  # bits per character
+MARKS, GLANCE = 8, 48  # evaluations during training, and the windows of each; their time does not count
+START = {
+    "muon": 0.0,  # its learning rate, as a multiple of Adam's; 0: Adam moves the matrices, too
+    "peak": 2e-3,  # of the learning rate
+    "warmup": 100,  # steps
+    "batch": 8,  # windows
+    "length": 128,  # tokens in a window
+    "short": 0.0,  # share of the time in which windows are a quarter as long, and four times as many
+    "tokens": 2432,  # in the vocabulary
+    "norm": "post",
+    "positions": "sinusoidal",
+    "activation": "relu",
+    "scale_embeddings": True,
+    **{"d_model": 128, "num_heads": 4, "d_ff": 512, "num_layers": 4, "dropout": 0.0},
+}
+OF_TRAINING = tuple(START)[:7]  # the others are fields of the configuration
+CHANGES: dict[str, tuple[bool, dict[str, Any]]] = {  # {row: (whether it is kept, what it changes)}
+    "2017": (True, {}),
+    "RoPE": (True, {"positions": "rope"}),
+    "pre-norm, GELU": (False, {"norm": "pre", "activation": "gelu_tanh", "scale_embeddings": False}),
+    "d_model 64, 3 layers": (True, {"d_model": 64, "d_ff": 256, "num_layers": 3}),
+    "1,024 tokens": (True, {"tokens": 1024}),
+    "faster start": (False, {"peak": 6e-3, "warmup": 20}),
+    "Muon, faster start": (True, {"muon": 10 / 3, "peak": 6e-3, "warmup": 20}),
+    "untied": (True, {"tie_embeddings": False}),
+    "short windows first": (True, {"short": 0.5}),
+    "d_model 96, 4 layers": (False, {"d_model": 96, "d_ff": 384, "num_layers": 4, "tokens": 2432}),
+}
+BATCHES = {8: 160, 32: 80, 64: 50}  # {windows: steps} when optimizers are compared
+
+
+def setup(name: str) -> tuple[dict[str, Any], str]:
+    """All changes before this row that were kept, and its own; and the last row before it that was kept."""
+    found, base = dict(START), ""
+    for other, (is_kept, changes) in CHANGES.items():
+        if other == name:
+            return {**found, **changes}, base
+        if is_kept:
+            found, base = {**found, **changes}, other
+    raise KeyError(name)
+
+
+@functools.cache
+def text(tokens: int, length: int) -> TextTask:
+    """The plays as byte pairs that the training plays have most often."""
+    corpus = load_shakespeare()
+    return TextTask(corpus, BytePairTokenizer.train(corpus.train, tokens), length)
+
+
+def bits(model: GPT, task: TextTask, tested: int | None = None) -> float:
+    """Bits per character of the held-out plays, or of so many windows evenly spread over them."""
+    (batch,) = task.held_out_batches(10**9)
+    chosen = np.linspace(0, len(batch.ids) - 1, tested or len(batch.ids)).astype(int)
+    batches = [TextBatch(*(ids[part] for ids in batch)) for part in np.array_split(chosen, -(-len(chosen) // 64))]
+    return mean_loss(model, batches) / math.log(2) * tokens_per_character(task, batches)
+
+
+def train(how: dict[str, Any], seed: int, seconds: float = math.inf, steps: float = math.inf, threads: int = 1) -> dict:
+    """Train until the seconds or steps are used -> the row.
+
+    With one thread, seconds are those of the processor, of which other work on the machine takes none.
+    """
+    clock = time.process_time if threads == 1 else time.perf_counter
+    task, rng = text(how["tokens"], how["length"]), np.random.default_rng([seed, 14])
+    fields = {name: value for name, value in how.items() if name not in OF_TRAINING}
+    model = GPT(gpt_config(task.tokenizer.vocab_size, max_len=how["length"], **fields), seed=seed)
+    gradients = DataParallel(model, CrossEntropyLoss(), threads)
+    optimizer = Muon(model, ratio=how["muon"]) if how["muon"] else Adam(model.parameters())
+    optimizer.team = gradients.team
+    used, moving, taken = 0.0, 0.0, 0
+    curve: list[list[float]] = []
+    keep_freed_memory()
+    with limit_threads(threads):
+        while (share := max(used / seconds, taken / steps)) < 1:
+            start, taken, parts = clock(), taken + 1, 4 if share < how["short"] else 1
+            optimizer.lr = how["peak"] * min(1.0, taken / how["warmup"]) * 0.5 * (1 + math.cos(math.pi * share))
+            optimizer.zero_grad()
+            task.length = how["length"] // parts
+            gradients(task.batch(rng, how["batch"] * parts))
+            task.length, moved = how["length"], clock()
+            optimizer.step(scale=clip_factor(optimizer.grad_norm(), 1.0))
+            moving += clock() - moved
+            used += clock() - start
+            if share * MARKS >= len(curve) + 1:
+                curve.append([used, bits(model, task, GLANCE)])
+        result = bits(model, task)
+    about = {"seed": seed, "steps": taken, "seconds": used, "parameters": model.num_parameters()}
+    return {**about, "moving": moving / used, "curve": curve, "bits": result}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Which rows, how many seeds and threads, and whether the optimizers are compared."""
+    parser.add_argument("--rows", nargs="+", choices=list(CHANGES), metavar="NAME", help=f"of: {', '.join(CHANGES)}")
+    parser.add_argument(
+        "--seeds", type=int, choices=range(1, 11), metavar="N", help=f"1 to 10 (default {SEEDS[False]})"
+    )
+    parser.add_argument("--threads", type=int, default=1, choices=(1, 2), help="2: seconds are those of the clock")
+    parser.add_argument(
+        "--optimizers", action="store_true", help="compare Muon with Adam instead, at three batch sizes"
+    )
+
+
+def rows(options: argparse.Namespace) -> Rows:
+    """Every row and seed, saved one by one: start again to go on after an interruption."""
+    seeds = range(options.seed, options.seed + (options.seeds or SEEDS[options.quick]))
+    path = options.runs / "experiments" / "speedrun.jsonl"
+    if options.optimizers:
+        how = {**setup("Muon, faster start")[0], "length": 64}
+        todo = [({**how, "batch": batch}, seed, steps) for seed in seeds for batch, steps in BATCHES.items()]
+        return {"rows": [row for found in collect(path, todo, compare) for row in found["rows"]]}
+    names, ran = options.rows or CHANGES, (options.seconds, options.threads)
+    return {"rows": collect(path, [(name, *setup(name), seed, *ran) for seed in seeds for name in names], measure)}
+
+
+def measure(name: str, how: dict[str, Any], base: str, seed: int, seconds: float, threads: int) -> dict[str, Any]:
+    """One row of the ledger with one seed."""
+    kept = "yes" if CHANGES[name][0] else "no"
+    return {"row": name, "base": base, "kept": kept, **train(how, seed, seconds, threads=threads)}
+
+
+def compare(how: dict[str, Any], seed: int, steps: int) -> dict[str, Any]:
+    """Muon for some steps, Adam for as many, and Adam for as long -> {"rows": the three}."""
+    muon, adam = train(how, seed, steps=steps), train({**how, "muon": 0.0}, seed, steps=steps)
+    longer = train({**how, "muon": 0.0}, seed, seconds=muon["seconds"])
+    first, *others = (f"{how['batch']} windows, {name}" for name in ("Muon", "Adam, equal steps", "Adam, equal time"))
+    found = [{"row": first, "base": "", **muon}]
+    return {"rows": [*found, *({"row": n, "base": first, **r} for n, r in zip(others, (adam, longer), strict=True))]}
+
+
+def change(rows: Rows, name: str) -> str:
+    """By how many bits a row differs from its base, paired by seed, and whether the interval excludes 0."""
+    known = {(row["row"], row["seed"]): row["bits"] for row in rows["rows"]}
+    pairs = [(row["bits"], known.get((row["base"], row["seed"]))) for row in rows["rows"] if row["row"] == name]
+    changes = [after - before for after, before in pairs if before is not None]
+    if not changes:
+        return ""
+    return f"{plus_minus(changes, '.3f')}: {judged(*interval(changes))}"
+
+
+def means(rows: Rows) -> dict[str, dict[str, float]]:
+    """The mean of the seeds of every number of a row, by its name."""
+    keys = ("parameters", "seconds", "steps", "moving", "bits")
+    groups = grouped(rows["rows"], "row").items()
+    return {name: {key: float(np.mean([row[key] for row in found])) for key in keys} for (name,), found in groups}
+
+
+def tables(rows: Rows) -> list[Table]:
+    """What every row reached."""
+    names = ["change", "parameters", "seconds", "steps", "ms a step", "of it to move the weights", "bits per character"]
+    kept, cells = {row["row"]: row.get("kept", "") for row in rows["rows"]}, []
+    for name, mean in means(rows).items():
+        a_step = f"{1000 * mean['seconds'] / mean['steps']:.0f}"
+        numbers = [f"{mean['parameters']:,.0f}", f"{mean['seconds']:.1f}", f"{mean['steps']:,.0f}", a_step]
+        cells.append([name, *numbers, f"{mean['moving']:.0%}", f"{mean['bits']:.3f}", change(rows, name), kept[name]])
+    return [Table("ledger", [*names, "difference", "kept"], cells)]
+
+
+def findings(rows: Rows) -> list[str]:
+    """Whether the target is reached, and which changes are decided."""
+    lines = []
+    for name, mean in means(rows).items():
+        reached = f"{TARGET} {'reached' if mean['bits'] <= TARGET else 'not reached'}"
+        about = [f"{mean['bits']:.3f} bits after {mean['seconds']:.0f} s", reached, change(rows, name)]
+        lines.append(f"{name}: {'; '.join(filter(None, about))}.")
+    return lines
+
+
+def draw(rows: Rows, path: str | PathLike[str]) -> None:
+    """The bits during training, the mean of the seeds."""
+    figure, axis = pyplot().subplots(figsize=(8, 4.5))
+    for i, ((name,), found) in enumerate(grouped(rows["rows"], "row").items()):
+        curve = np.mean([row["curve"][: min(len(row["curve"]) for row in found)] for row in found], axis=0)
+        style = {"linestyle": "--" if found[0].get("kept") == "no" else "-", "linewidth": 1 + i // len(COLORS)}
+        axis.plot(*curve.T, color=COLORS[i % len(COLORS)], marker=".", label=name, **style)
+    axis.set(xlabel="seconds of one processor", ylabel=f"bits per character ({GLANCE} windows)")
+    axis.legend()
+    save_figure(figure, path)
