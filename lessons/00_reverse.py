@@ -28,11 +28,12 @@
 # backwards.
 
 # %% Imports
-from architecture import architecture
 from dataclasses import replace
 from functools import partial
-from lab import BLUE, GREY, ROWS, TARGET_OUT, VOCABULARY, begin, error, plt, running_example, show
-from pictures import grids
+
+from support.architecture import architecture
+from support.lab import BLUE, GREY, ROWS, TARGET_OUT, VOCABULARY, begin, error, plt, running_example, show
+from support.pictures import grids
 
 import numpy as np
 

@@ -23,8 +23,8 @@
 # number gradient descent raises z_o, and the loss falls. Who is right?
 
 # %% Imports
-from graph import Graph
-from lab import GREEN, GREY, ORANGE, ROWS, TARGET_OUT, VOCABULARY, begin, error, plt, running_example, show
+from support.graph import Graph
+from support.lab import GREEN, GREY, ORANGE, ROWS, TARGET_OUT, VOCABULARY, begin, error, plt, running_example, show
 
 import numpy as np
 

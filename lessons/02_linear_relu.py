@@ -24,9 +24,10 @@
 
 # %% Imports
 from functools import partial
-from graph import Graph
-from lab import BLUE, GREY, ORANGE, PINK, ROWS, TARGET_OUT, VOCABULARY, begin, error, plt, running_example, show
-from pictures import matrix_text, rectangles
+
+from support.graph import Graph
+from support.lab import BLUE, GREY, ORANGE, PINK, ROWS, TARGET_OUT, VOCABULARY, begin, error, plt, running_example, show
+from support.pictures import matrix_text, rectangles
 
 import numpy as np
 

@@ -22,8 +22,8 @@
 # wrong the logits are, and that moves whenever they do.
 
 # %% Imports
-from lab import BLUE, GREY, ORANGE, ROWS, TARGET_OUT, VOCABULARY, begin, error, plt, running_example, show
-from pictures import grids
+from support.lab import BLUE, GREY, ORANGE, ROWS, TARGET_OUT, VOCABULARY, begin, error, plt, running_example, show
+from support.pictures import grids
 
 import numpy as np
 

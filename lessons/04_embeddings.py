@@ -28,8 +28,23 @@
 # %% Imports
 import dataclasses
 from functools import partial
-from lab import BLUE, GREEN, GREY, ORANGE, ROWS, SOURCE, TARGET_IN, VOCABULARY, begin, error, plt, running_example, show
-from pictures import grids
+
+from support.lab import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    ROWS,
+    SOURCE,
+    TARGET_IN,
+    VOCABULARY,
+    begin,
+    error,
+    plt,
+    running_example,
+    show,
+)
+from support.pictures import grids
 
 import numpy as np
 

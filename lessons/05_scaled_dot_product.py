@@ -20,8 +20,8 @@
 # letters have to *answer*.
 
 # %% Imports
-from lab import GREEN, PINK, ROWS, SOURCE, begin, error, plt, running_example, show
-from pictures import grids
+from support.lab import GREEN, PINK, ROWS, SOURCE, begin, error, plt, running_example, show
+from support.pictures import grids
 
 import numpy as np
 

@@ -23,9 +23,10 @@
 
 # %% Imports
 from functools import partial
-from graph import Graph
-from lab import BLUE, GREY, ORANGE, ROWS, SOURCE, begin, error, plt, running_example, show
-from pictures import canvas, grids, mix, number
+
+from support.graph import Graph
+from support.lab import BLUE, GREY, ORANGE, ROWS, SOURCE, begin, error, plt, running_example, show
+from support.pictures import canvas, grids, mix, number
 
 import numpy as np
 

@@ -29,9 +29,23 @@
 # harder one, because a model that peeks trains beautifully.
 
 # %% Imports
-from lab import BLUE, GREEN, GREY, ORANGE, PINK, ROWS, TARGET_IN, VOCABULARY, begin, error, plt, running_example, show
-from noise import LENGTH, LETTERS, Noise, NoiseModel, fit, multiplied_after, multiplied_after_backward
-from pictures import grid
+from support.lab import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PINK,
+    ROWS,
+    TARGET_IN,
+    VOCABULARY,
+    begin,
+    error,
+    plt,
+    running_example,
+    show,
+)
+from support.noise import LENGTH, LETTERS, Noise, NoiseModel, fit, multiplied_after, multiplied_after_backward
+from support.pictures import grid
 
 import numpy as np
 

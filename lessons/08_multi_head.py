@@ -33,8 +33,9 @@
 import itertools
 import time
 from functools import partial
-from lab import BLUE, ROWS, SOURCE, begin, error, plt, running_example
-from pictures import canvas, grid, grids, mix, number
+
+from support.lab import BLUE, ROWS, SOURCE, begin, error, plt, running_example
+from support.pictures import canvas, grid, grids, mix, number
 
 import numpy as np
 

@@ -19,9 +19,10 @@
 
 # %% Imports
 import itertools
-from lab import BLUE, GREEN, GREY, ORANGE, PINK, SOURCE, begin, error, plt, running_example, show
-from pictures import grid
 from typing import NamedTuple
+
+from support.lab import BLUE, GREEN, GREY, ORANGE, PINK, SOURCE, begin, error, plt, running_example, show
+from support.pictures import grid
 
 import numpy as np
 

@@ -22,9 +22,9 @@
 # 1.2²⁴ = 79.5, and with 0.8 they make 0.8²⁴ = 0.0047.
 
 # %% Imports
-from graph import Graph
-from lab import BLUE, GREY, ORANGE, begin, error, plt, running_example, show
-from pictures import matrix_text, number
+from support.graph import Graph
+from support.lab import BLUE, GREY, ORANGE, begin, error, plt, running_example, show
+from support.pictures import matrix_text, number
 
 import numpy as np
 

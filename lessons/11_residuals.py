@@ -25,9 +25,10 @@
 
 # %% Imports
 from functools import partial
-from graph import Graph
-from lab import BLUE, GREY, ORANGE, ROWS, SKY, YELLOW, begin, error, plt, running_example, show
-from pictures import matrix_text
+
+from support.graph import Graph
+from support.lab import BLUE, GREY, ORANGE, ROWS, SKY, YELLOW, begin, error, plt, running_example, show
+from support.pictures import matrix_text
 
 import numpy as np
 

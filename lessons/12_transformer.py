@@ -19,9 +19,9 @@
 # of the gradients from all of them.**
 
 # %% Imports
-from architecture import gradient_sizes
-from lab import ROWS, SOURCE, TARGET_IN, TARGET_OUT, VOCABULARY, begin, error, plt, running_example, show
-from pictures import canvas, mix, number
+from support.architecture import gradient_sizes
+from support.lab import ROWS, SOURCE, TARGET_IN, TARGET_OUT, VOCABULARY, begin, error, plt, running_example, show
+from support.pictures import canvas, mix, number
 
 import numpy as np
 

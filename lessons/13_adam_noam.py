@@ -23,8 +23,8 @@
 # after Noam Shazeer, one of the paper's authors.
 
 # %% Imports
-from lab import BLUE, GREEN, GREY, ORANGE, VOCABULARY, begin, error, plt
-from pictures import grids
+from support.lab import BLUE, GREEN, GREY, ORANGE, VOCABULARY, begin, error, plt
+from support.pictures import grids
 
 import numpy as np
 

@@ -19,8 +19,8 @@
 # what everybody asks who sees this for the first time: how is that fair?
 
 # %% Imports
-from chart import copy_and_reverse, shift_table
-from lab import TARGET_IN, TARGET_OUT, VOCABULARY, begin, error, running_example, show
+from support.chart import copy_and_reverse, shift_table
+from support.lab import TARGET_IN, TARGET_OUT, VOCABULARY, begin, error, running_example, show
 
 import numpy as np
 

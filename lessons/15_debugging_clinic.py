@@ -20,10 +20,11 @@
 
 # %% Imports
 import dataclasses
-from chart import descend, findings_chart, trail, valley
 from functools import partial
-from lab import VOCABULARY, begin, show
-from patients import admitted  # do not open patients.py: it gives them away
+
+from support.chart import descend, findings_chart, trail, valley
+from support.lab import VOCABULARY, begin, show
+from support.patients import admitted  # do not open patients.py: it gives them away
 
 import numpy as np
 

@@ -26,11 +26,12 @@
 # probability is the product, 0.575.
 
 # %% Imports
-from chart import averages_and_beams
 from functools import partial
-from graph import Graph
-from lab import TARGET_IN, VOCABULARY, begin, error, running_example
-from pictures import grids
+
+from support.chart import averages_and_beams
+from support.graph import Graph
+from support.lab import TARGET_IN, VOCABULARY, begin, error, running_example
+from support.pictures import grids
 
 import numpy as np
 

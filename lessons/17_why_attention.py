@@ -24,8 +24,9 @@
 # %% Imports
 from collections import namedtuple
 from functools import partial
-from lab import BLUE, GREEN, GREY, ORANGE, SKY, SOURCE, VOCABULARY, begin, error, plt, running_example, show
-from pictures import BLACK, canvas, mix
+
+from support.lab import BLUE, GREEN, GREY, ORANGE, SKY, SOURCE, VOCABULARY, begin, error, plt, running_example, show
+from support.pictures import BLACK, canvas, mix
 
 import numpy as np
 

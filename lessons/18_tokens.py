@@ -22,8 +22,9 @@
 # %% Imports
 import itertools
 from collections import Counter
-from lab import BLUE, GREY, ORANGE, TARGET_OUT, VOCABULARY, begin, error, plt, running_example
-from pictures import canvas, mix
+
+from support.lab import BLUE, GREY, ORANGE, TARGET_OUT, VOCABULARY, begin, error, plt, running_example
+from support.pictures import canvas, mix
 
 import numpy as np
 

@@ -27,8 +27,9 @@
 
 # %% Imports
 from functools import partial
-from lab import BLUE, GREY, ORANGE, begin, error, plt, running_example
-from pictures import canvas, mix
+
+from support.lab import BLUE, GREY, ORANGE, begin, error, plt, running_example
+from support.pictures import canvas, mix
 
 import numpy as np
 

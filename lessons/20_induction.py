@@ -23,8 +23,8 @@
 # the trained model.
 
 # %% Imports
-from lab import BLUE, GREY, ORANGE, begin, error, plt, running_example
-from pictures import grids
+from support.lab import BLUE, GREY, ORANGE, begin, error, plt, running_example
+from support.pictures import grids
 
 import numpy as np
 

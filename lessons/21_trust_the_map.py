@@ -24,7 +24,7 @@
 # third one.)
 
 # %% Imports
-from lab import GREY, begin, error, plt, running_example, show
+from support.lab import GREY, begin, error, plt, running_example, show
 
 import numpy as np
 

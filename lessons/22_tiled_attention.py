@@ -25,8 +25,9 @@
 # %% Imports
 import tracemalloc
 from functools import partial, reduce
-from lab import BLUE, GREEN, GREY, ORANGE, begin, error, plt, running_example
-from pictures import mix
+
+from support.lab import BLUE, GREEN, GREY, ORANGE, begin, error, plt, running_example
+from support.pictures import mix
 
 import numpy as np
 

@@ -22,8 +22,9 @@
 
 # %% Imports
 from functools import partial
-from lab import BLUE, GREEN, GREY, ORANGE, begin, error, plt, running_example, show
-from pictures import grids
+
+from support.lab import BLUE, GREEN, GREY, ORANGE, begin, error, plt, running_example, show
+from support.pictures import grids
 
 import numpy as np
 

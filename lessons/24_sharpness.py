@@ -22,8 +22,9 @@
 # %% Imports
 from contextlib import ExitStack
 from functools import partial
-from lab import BLUE, GREEN, GREY, ORANGE, begin, error, plt
 from types import SimpleNamespace
+
+from support.lab import BLUE, GREEN, GREY, ORANGE, begin, error, plt
 
 import numpy as np
 

@@ -24,8 +24,9 @@
 
 # %% Imports
 import threading
-from lab import BLUE, GREY, ORANGE, VOCABULARY, begin, error, plt, running_example
-from pictures import canvas, mix
+
+from support.lab import BLUE, GREY, ORANGE, VOCABULARY, begin, error, plt, running_example
+from support.pictures import canvas, mix
 
 import numpy as np
 

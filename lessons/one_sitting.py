@@ -58,7 +58,7 @@ import numpy as np
 from minitransformer.course import FOLDER
 
 sys.path.append(str(FOLDER))  # where the judge is
-from sitting import PE, ROWS, SOURCE, STOP, VOCABULARY, WEIGHTS, hint, judge, judge_all, show, true  # noqa: F401
+from support.sitting import PE, ROWS, SOURCE, STOP, VOCABULARY, WEIGHTS, hint, judge, judge_all, show, true  # noqa: F401
 
 # %% [markdown]
 # ## The whole model

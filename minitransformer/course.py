@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 PACKAGE = Path(__file__).resolve().parent
-INSTALLED = PACKAGE / "course_files" / "lessons"  # in a wheel; see lessons/wheel.py
+INSTALLED = PACKAGE / "course_files" / "lessons"  # in a wheel; see lessons/support/wheel.py
 FOLDER = INSTALLED if INSTALLED.is_dir() else PACKAGE.parent / "lessons"
 EXERCISES = FOLDER / "exercises"  # always the package's own, so that a learner's changes cannot mislead the checker
 MARKER = ".minitransformer"

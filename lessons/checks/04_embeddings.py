@@ -1,6 +1,6 @@
 """What lesson 04 says, against what it computed."""
 
-from lab import error
+from support.lab import error
 
 import numpy as np
 

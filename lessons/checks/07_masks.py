@@ -1,6 +1,6 @@
 """What lesson 07 says, against what it computed."""
 
-from noise import LETTERS, WIDTH, multiplied_after, multiplied_after_backward
+from support.noise import LETTERS, WIDTH, multiplied_after, multiplied_after_backward
 
 import numpy as np
 

@@ -1,7 +1,8 @@
 """What lesson 09 says, against what it computed."""
 
 import math
-from lab import error
+
+from support.lab import error
 
 import numpy as np
 

@@ -1,7 +1,7 @@
 """What lesson 15 says, against what it computed."""
 
-from chart import wrong_gradients
-from patients import PATIENTS
+from support.chart import wrong_gradients
+from support.patients import PATIENTS
 
 import numpy as np
 

@@ -26,8 +26,6 @@ Files that are already there are never overwritten. To get a fresh copy of a fil
 again.
 """
 ROOT = FOLDER.parent
-# what the lessons import
-HELPERS = ("architecture", "chart", "graph", "lab", "noise", "patients", "pictures", "sitting", "stations", "tables")
 FILES = {  # what is copied: patterns
     "lessons": ("lessons/[0-9]*.py",),
     "figures": ("plots/[0-9]*.png",),
@@ -38,7 +36,7 @@ FILES = {  # what is copied: patterns
         "lessons/one_file/*.py",
         "lessons/checks/*.py",
         "lessons/experiments/**/*.py",
-        *(f"lessons/{name}.py" for name in HELPERS),
+        "lessons/support/*.py",
     ),
 }
 SETUP = """\

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from minitransformer.cli import main
-from minitransformer.cli.init import HELPERS
 from minitransformer.course import FOLDER, MARKER, find_lessons, own_folder, read_record
 from minitransformer.exercises import find_exercise, find_exercises
 from tests.cli.run import assert_refused, run
 
 NAME = "02_relu_backward"
+WHEEL = FOLDER / "support" / "wheel.py"
 
 
 @pytest.fixture(autouse=True)
@@ -68,18 +68,11 @@ def test_copied_pages_have_no_dead_links(course):
 
 
 def test_copied_lessons_import_nothing_that_is_not_there(course):
-    modules = {path.stem for path in FOLDER.glob("*.py")}
-    for path in Path("lessons").glob("*.py"):
-        imported = set(re.findall(r"^(?:from|import) (\w+)", path.read_text("utf-8"), flags=re.MULTILINE))
-        assert all((path.parent / f"{name}.py").exists() for name in imported & modules)
-
-
-def test_the_wheel_ships_the_helpers_that_init_copies_and_the_course_has_no_others(course):
-    wheel = re.search(r"^HELPERS = .*$", (FOLDER / "wheel.py").read_text("utf-8"), flags=re.MULTILINE)[0]
-    assert re.findall(r'"(\w+)"', wheel) == list(HELPERS)
-    copied = {path.stem for path in Path("lessons").glob("[a-z]*.py")}
-    ours = {path.stem for path in FOLDER.glob("[a-z]*.py")} - {"make_pages", "wheel"}
-    assert copied == ours == {*HELPERS, "one_sitting"}
+    own = re.compile(r"^from ((?:support|experiments)[\w.]*) import", flags=re.MULTILINE)
+    imported = {name for path in Path("lessons").rglob("*.py") for name in own.findall(path.read_text("utf-8"))}
+    files = [Path("lessons", *name.split(".")) for name in sorted(imported)]
+    assert {Path("lessons/support/lab"), Path("lessons/experiments/adversary")} <= set(files)
+    assert [file for file in files if not (file.with_suffix(".py").exists() or (file / "__init__.py").exists())] == []
 
 
 def test_the_list_of_lessons_leads_to_the_copied_files_of_one_evening(course, capsys):
@@ -89,9 +82,8 @@ def test_the_list_of_lessons_leads_to_the_copied_files_of_one_evening(course, ca
 
 
 def test_the_wheel_ships_all_that_init_copies(course):
-    strings = [node.value for node in ast.walk(ast.parse((FOLDER / "wheel.py").read_text("utf-8"))) if is_pattern(node)]
+    strings = [node.value for node in ast.walk(ast.parse(WHEEL.read_text("utf-8"))) if is_pattern(node)]
     shipped = {path.relative_to(FOLDER.parent) for pattern in strings for path in FOLDER.parent.glob(pattern)}
-    shipped |= {Path("lessons") / f"{name}.py" for name in HELPERS}
     copied = {path.relative_to(course) for path in course.rglob("*.*") if path.name != MARKER}
     assert copied - shipped == set()
     assert {path.name for path in shipped if path.match("one_file/*")} == {"gpt.py", "transformer.py"}
@@ -99,11 +91,15 @@ def test_the_wheel_ships_all_that_init_copies(course):
 
 def is_pattern(node):
     """Whether a node of a syntax tree is a string such as "lessons/*.md"."""
-    return isinstance(node, ast.Constant) and isinstance(node.value, str) and "/" in node.value and "*" in node.value
+    return (
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and re.match(r"(?:lessons|plots)/\S+$", node.value)
+    )
 
 
 def test_a_second_time_only_what_is_missing_is_copied_and_changed_files_are_kept(course, capsys):
-    mine, gone = Path("lessons/05_scaled_dot_product.py"), Path("lessons/lab.py")
+    mine, gone = Path("lessons/05_scaled_dot_product.py"), Path("lessons/support/lab.py")
     mine.write_text("my notes", "utf-8")
     gone.unlink()
     status, out, _ = run(capsys, "init", ".", "--json")
@@ -113,7 +109,7 @@ def test_a_second_time_only_what_is_missing_is_copied_and_changed_files_are_kept
     assert "cd" not in out
     assert json.loads(out.splitlines()[-1])["kept"] == [str(mine)]
     assert mine.read_text("utf-8") == "my notes"
-    assert gone.read_bytes() == (FOLDER / "lab.py").read_bytes()
+    assert gone.read_bytes() == (FOLDER / "support" / "lab.py").read_bytes()
 
 
 def test_the_folder_is_found_from_below_and_not_from_outside(course, here, monkeypatch):

@@ -1,18 +1,13 @@
 """The list of known mistakes: every entry is shown somewhere, and the explorer has the words of the list."""
 
-import sys
+from support.stations import STATIONS
 
 import pytest
 
-from minitransformer.course import FOLDER
 from minitransformer.exercises.known import known, known_mistakes
 from tests.exercises.answers import EXERCISES
 from tests.exercises.explorer_words import BLOCK, STRINGS, block, ids
 from tests.museum.exhibits import PATIENTS
-
-sys.path.append(str(FOLDER))
-
-from stations import STATIONS
 
 
 def test_every_mistake_of_the_list_is_shown_somewhere_and_asks_a_question():

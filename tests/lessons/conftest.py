@@ -37,9 +37,9 @@ def lab(tmp_path, monkeypatch):
     """A fresh lab in a checkout of its own, which has no lessons yet."""
     folder = tmp_path / "lessons"
     (folder / "checks").mkdir(parents=True)
-    shutil.copy(FOLDER / "lab.py", folder)
-    monkeypatch.syspath_prepend(FOLDER)  # for its drawing tools
-    spec = importlib.util.spec_from_file_location("lab_of_a_test", folder / "lab.py")
+    (folder / "support").mkdir()
+    shutil.copy(FOLDER / "support" / "lab.py", folder / "support")
+    spec = importlib.util.spec_from_file_location("lab_of_a_test", folder / "support" / "lab.py")
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setenv("MINITRANSFORMER_FAST", "")
     spec.loader.exec_module(module)

@@ -17,10 +17,9 @@ MATRIX = np.array([[0.5, -1.25, 0.0], [-0.004, 2.0, 10.0]])
 
 
 @pytest.fixture
-def module(monkeypatch):
-    """module("pictures"): that file of the lessons. All figures are closed afterwards."""
-    monkeypatch.syspath_prepend(str(FOLDER))
-    yield importlib.import_module
+def module():
+    """module("pictures"): that file of the lessons' support. All figures are closed afterwards."""
+    yield lambda name: importlib.import_module(f"support.{name}")
     pyplot.close("all")
 
 

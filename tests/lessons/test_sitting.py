@@ -9,6 +9,9 @@ import re
 import subprocess
 import sys
 
+from support import sitting
+from support.stations import STATIONS, C, D, T, V
+
 import numpy as np
 import pytest
 
@@ -18,11 +21,6 @@ from minitransformer.cli.init import as_notebook
 from minitransformer.course import FOLDER
 from tests.lessons.sitting_answers import ONE_SITTING, STYLES, answers, functions_of, written
 from tests.lessons.test_notation import COMMON, unknown_letters, unknown_names
-
-sys.path.append(str(FOLDER))
-
-import sitting
-from stations import STATIONS, C, D, T, V
 
 TASKS = {name: task for station in STATIONS for name, task in station.tasks.items()}
 every_station = pytest.mark.parametrize("station", STATIONS, ids=lambda station: station.title)
@@ -75,7 +73,7 @@ def said(capsys):
 def script_functions(*functions):
     """The script's names with these functions of it."""
     names, text = {}, ONE_SITTING.read_text("utf-8")
-    exec("import numpy as np\nfrom sitting import PE, VOCABULARY\nC, H, D = 6, 2, 3", names)
+    exec("import numpy as np\nfrom support.sitting import PE, VOCABULARY\nC, H, D = 6, 2, 3", names)
     for name in functions:
         exec(ast.get_source_segment(text, functions_of(text)[name]), names)
     return names
@@ -433,7 +431,7 @@ def test_the_forward_of_the_script_has_the_numbers_of_the_running_example():
 
 
 def test_no_right_formula_stands_in_the_script_or_in_the_table_of_stations():
-    for path in (ONE_SITTING, FOLDER / "stations.py"):
+    for path in (ONE_SITTING, FOLDER / "support" / "stations.py"):
         text = "".join(path.read_text("utf-8").split())
         for line in (
             "p*(dp-(p*dp).sum(axis=-1,keepdims=True))\n",

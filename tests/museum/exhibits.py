@@ -12,7 +12,7 @@ from tests.museum import (
     exhibits_training,
 )
 
-PATIENTS = load(FOLDER / "patients.py").PATIENTS  # of lesson 15
+PATIENTS = load(FOLDER / "support" / "patients.py").PATIENTS  # of lesson 15
 SOURCES = {  # of those that were published, by their ids in the list of known mistakes
     "gamma-outside-sums": "ellatrix/micrograd",
     "token-twice": "pytorch/pytorch #1528",

@@ -9,18 +9,18 @@ from pathlib import Path
 from setuptools.command.build_py import build_py
 
 ROOT = Path()  # setuptools builds in the root of the checkout
-# what the lessons import
-HELPERS = ("architecture", "chart", "graph", "lab", "noise", "patients", "pictures", "sitting", "stations", "tables")
-SCRIPTS = (
-    "lessons/[0-9]*.py",
-    "lessons/one_sitting.*",
+PATTERNS = (
+    "lessons/*.py",
+    "lessons/*.md",
+    "lessons/one_sitting.ipynb",
+    "lessons/mistakes.txt",
     "lessons/one_file/*.py",
     "lessons/checks/*.py",
     "lessons/experiments/**/*.py",
-    *(f"lessons/{name}.py" for name in HELPERS),
+    "lessons/support/*.py",
+    "lessons/exercises/*/*.py",
+    "plots/[0-9]*.png",
 )
-LESSONS = (*SCRIPTS, "lessons/*.md")
-PATTERNS = (*LESSONS, "lessons/mistakes.txt", "lessons/exercises/*/*.py", "plots/[0-9]*.png")
 
 
 class BuildWithLessons(build_py):
@@ -45,7 +45,7 @@ class BuildWithLessons(build_py):
 
     def get_source_files(self):
         """The files that an sdist needs."""
-        return [*super().get_source_files(), *map(str, self.lessons()), "lessons/wheel.py"]
+        return [*super().get_source_files(), *map(str, self.lessons())]
 
     def get_outputs(self, include_bytecode=True):
         """The files that are built."""

@@ -40,11 +40,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-HERE = Path(__file__).resolve().parent
+LESSONS = Path(__file__).resolve().parents[1]
 SCRIPT = Path(sys.argv[0]).resolve()  # in a notebook, a file of Jupyter
 FAST = os.environ.get("MINITRANSFORMER_FAST", "") not in ("", "0")
 
-if SCRIPT.parent == HERE:
+if SCRIPT.parent == LESSONS:
     from minitransformer.system.signals import end_script_in_one_line
     from minitransformer.system.terminal import print_in_any_encoding
 
@@ -55,8 +55,8 @@ if SCRIPT.parent == HERE:
     parser.add_argument("--fast", action="store_true", help="shorten the training and the measurements")
     FAST = parser.parse_args().fast or FAST
 
-from architecture import MAPS, strip
-from tables import ROWS, SOURCE, TARGET_IN, TARGET_OUT, VOCABULARY, show
+from support.architecture import MAPS, strip
+from support.tables import ROWS, SOURCE, TARGET_IN, TARGET_OUT, VOCABULARY, show
 
 import numpy as np
 
@@ -95,7 +95,7 @@ __all__ = [
     "show",
 ]
 
-ROOT = workplace(HERE)
+ROOT = workplace(LESSONS)
 RECORDS = ROOT / "runs" / "lessons" / ("fast" if FAST else "full")
 NUMBER = re.compile(r"[-−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 plt = pyplot()
@@ -132,7 +132,7 @@ class Lesson:
         self.hands: list[str] = []  # what the reader was asked to write or to guess
         self.examples: list[str] = []  # names of the running example's numbers that this lesson has computed
         self.figures: list[str] = []  # their paths below ROOT
-        self.prose = prose((HERE / f"{name}.py").read_text("utf-8"))
+        self.prose = prose((LESSONS / f"{name}.py").read_text("utf-8"))
 
     def pick(self, full: Any, fast: Any) -> Any:
         """Return `full`, or `fast` in fast mode: for what takes long, never for what is exact."""
@@ -215,7 +215,7 @@ class Lesson:
 
     def _sidecar(self, name: str) -> Any:
         """What the lesson's file in checks/ calls `name`."""
-        return runpy.run_path(str(HERE / "checks" / f"{self.name}.py"))[name]
+        return runpy.run_path(str(LESSONS / "checks" / f"{self.name}.py"))[name]
 
     def save(self, figure: "Figure", part: str = "") -> None:
         """Write a figure of the lesson beside its record, as NAME.png, or as NAME_part.png."""

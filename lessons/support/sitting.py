@@ -19,10 +19,11 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from itertools import combinations
-from stations import EXAMPLE, NUMBERS, SOURCE_IDS, STATIONS, TARGET_IN_IDS, TARGET_OUT_IDS, Station, Task
-from tables import ROWS, SOURCE, VOCABULARY, show
 from types import FrameType
 from typing import Any, NamedTuple
+
+from support.stations import EXAMPLE, NUMBERS, SOURCE_IDS, STATIONS, TARGET_IN_IDS, TARGET_OUT_IDS, Station, Task
+from support.tables import ROWS, SOURCE, VOCABULARY, show
 
 import numpy as np
 

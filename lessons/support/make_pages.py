@@ -1,6 +1,6 @@
 """Write the table in README.md and all of CLAIMS.md from the lessons' headers and the records of their full runs.
 
-    minitransformer lesson all && python lessons/make_pages.py
+    minitransformer lesson all && python lessons/support/make_pages.py
 
 It stops if a lesson has not been run in full, or took longer than its header says. The table shows the committed
 figures in plots/, which `python plots/make.py` writes.
@@ -14,7 +14,7 @@ from typing import Any
 from minitransformer.course import LessonInfo, find_lessons, read_record
 from minitransformer.system.files import atomic_write
 
-HERE = Path(__file__).resolve().parent
+LESSONS = Path(__file__).resolve().parents[1]
 BEGIN, END = "<!-- table: written by make_pages.py -->\n", "<!-- end of table -->\n"
 CLAIMS = """\
 # Claims we tested
@@ -69,7 +69,7 @@ def with_table(page: str, rows: str) -> str:
 
 def main() -> int:
     """Write both pages and return the exit status."""
-    lessons = find_lessons(HERE)
+    lessons = find_lessons(LESSONS)
     records = {lesson.name: read_record(lesson) for lesson in lessons}
     for lesson in lessons:
         if records[lesson.name] is None:
@@ -79,9 +79,9 @@ def main() -> int:
             took = records[lesson.name]["seconds"]
             print(f"lesson {lesson.number} says {lesson.seconds} s, but took {took:.0f} s", file=sys.stderr)
             return 1
-    readme = HERE / "README.md"
+    readme = LESSONS / "README.md"
     pages = {readme: with_table(readme.read_text("utf-8"), table(lessons, records))}
-    pages[HERE / "CLAIMS.md"] = claims(lessons, records)
+    pages[LESSONS / "CLAIMS.md"] = claims(lessons, records)
     for path, text in pages.items():
         with atomic_write(path) as partial:
             partial.write_text(text, "utf-8")

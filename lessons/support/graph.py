@@ -8,8 +8,9 @@ lesson.save(graph.draw())
 """
 
 import math
-from pictures import BLACK, canvas, mix, plt
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from support.pictures import BLACK, canvas, mix, plt
 
 from minitransformer.plotting import BLUE, GREY, ORANGE, YELLOW, text_width
 

@@ -9,9 +9,10 @@ gradient orange, as in all pictures of the course.
 
 import itertools
 from collections.abc import Mapping
-from graph import Graph
-from pictures import BLACK, canvas, mix, number, plt
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from support.graph import Graph
+from support.pictures import BLACK, canvas, mix, number, plt
 
 from minitransformer.plotting import BLUE, GREY, ORANGE, YELLOW
 

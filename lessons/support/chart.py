@@ -10,8 +10,9 @@ lesson.save(averages_and_beams(when, last, averaged, lengths, right))
 """
 
 from collections.abc import Mapping, Sequence
-from pictures import canvas, mix
 from typing import TYPE_CHECKING, Any
+
+from support.pictures import canvas, mix
 
 import numpy as np
 
