@@ -19,8 +19,8 @@ from minitransformer.course import FOLDER
 sys.path.append(str(FOLDER))  # where the experiments are
 from typing import Any
 
+from experiments.report import Table, as_markdown
 from experiments.running import find
-from experiments.tables import Table, as_markdown
 
 DOCS = Path(__file__).resolve().parent
 RECORDS = DOCS / "records"

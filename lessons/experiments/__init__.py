@@ -9,11 +9,11 @@ An experiment is a module whose docstring begins with its question, and that has
     rows(options)          measure -> {name: [row, ...]}, numbers and strings alone, so that JSON can hold them
     tables(rows)           the rows as tables, for the terminal and for the pages in docs/
     findings(rows)         sentences whose numbers are computed from the rows
-    draw(rows, path)       the figure (may be left out)
+    draw(rows)             the figure, or None if there is nothing to draw (may be left out)
     passed(rows)           whether the exit status is 0 (may be left out)
 
-`options` has those of the experiment, and `quick`, `seed` and `backend`. `running` runs an experiment; what several of
-them measure with is in `measuring/`. Only this room knows PyTorch.
+`options` has those of the experiment, and `quick`, `seed` and `backend`. `running` runs an experiment, `report` has
+its tables, and what several of them measure with is in `measuring/`. Only this room knows PyTorch.
 """
 
 # in the order of the list; a dash stands for an underscore in the file's name

@@ -12,11 +12,9 @@ Without training, weights can move where the mixture of values stays: y = p v an
 with d [v 1] = 0. A linear program finds the q with the least weight on the key that had the most.
 """
 
-import argparse
 import copy
 import time
 from collections.abc import Sequence
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -25,8 +23,7 @@ from experiments.attention_kinds import options_of, train_as
 from experiments.faithfulness import judge, sources_of
 from experiments.measuring.paired import grouped, interval, plus_minus, train_steps
 from experiments.measuring.taps import judge_move, moved, tapped
-from experiments.running import Rows
-from experiments.tables import Table
+from experiments.report import Figure, Options, Rows, Table
 from minitransformer.backend import to_host
 from minitransformer.data import get_task
 from minitransformer.evaluation import decode_and_score
@@ -34,7 +31,7 @@ from minitransformer.functional import softmax
 from minitransformer.inspection import Rows as GivenRows
 from minitransformer.inspection import intervene
 from minitransformer.models import Transformer, named_config
-from minitransformer.plotting import COLORS, pyplot, save_figure
+from minitransformer.plotting import COLORS, pyplot
 from minitransformer.recipes import get_recipe
 from minitransformer.recipes.text import spread_windows
 from minitransformer.system.process import limit_threads
@@ -133,7 +130,7 @@ def role(path: str) -> str:
     return "text" if stack == "blocks" else f"{stack}, {'cross' if 'cross' in name else 'self'}"
 
 
-def rows(options: argparse.Namespace) -> Rows:
+def rows(options: Options) -> Rows:
     """The adversary of every seed, what the maps say before and after, and how much weight could move."""
     quick, data, models = options.quick, get_task("reverse"), []
     test = data.held_out_batch(np.random.default_rng(1), TESTED[quick])
@@ -272,7 +269,7 @@ def findings(rows: Rows) -> list[str]:
     return lines
 
 
-def draw(rows: Rows, path: str | PathLike[str]) -> None:
+def draw(rows: Rows) -> Figure:
     """One word's map before and after, and what can move in every head."""
     figure, axes = pyplot().subplots(1, 3, figsize=(12.5, 4.2), width_ratios=(1, 1, 1.3))
     most = max(np.max(shown["weights"]) for shown in rows["examples"])
@@ -296,4 +293,4 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
     axes[2].set(title="weight that can move and change nothing", xlabel="attention; a dot is a head of a seed")
     axes[2].set(ylabel="share of the weight, mean over rows", ylim=(-0.03, None))
     axes[2].legend()
-    save_figure(figure, path)
+    return figure

@@ -5,19 +5,16 @@ The picture of Bahdanau et al. 2015, figure 3: which source token each output to
 Nobody tells a model with attention where to look. That it looks at the letter that it writes is found by training.
 """
 
-import argparse
 from functools import partial
-from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from experiments.measuring.equal_terms import make_model, score_at, train_all, train_for
-from experiments.running import Rows
-from experiments.tables import Table
+from experiments.report import Figure, Options, Rows, Table
 from minitransformer.backend import to_host
 from minitransformer.data import get_task
-from minitransformer.plotting import pyplot, save_figure
+from minitransformer.plotting import pyplot
 from minitransformer.system.process import keep_freed_memory
 
 SECONDS = {True: 10, False: 50}
@@ -26,7 +23,7 @@ TRAINING = {True: 5.0, False: 30.0}  # seconds of CPU time of each model
 LENGTH, SEQUENCES = 10, 200  # letters of the sources in the test
 
 
-def rows(options: argparse.Namespace) -> Rows:
+def rows(options: Options) -> Rows:
     """How well each model looks, and one answer with its weights (T, S)."""
     todo = [(task, "additive") for task in TASKS]
     return {"tasks": train_all(partial(train_and_align, quick=options.quick, seed=options.seed), todo)}
@@ -78,7 +75,7 @@ def findings(rows: Rows) -> list[str]:
     ]
 
 
-def draw(rows: Rows, path: str | PathLike[str]) -> None:
+def draw(rows: Rows) -> Figure:
     """The attention weights of one answer of each task: the source along the top, the answer down the side."""
     count = len(rows["tasks"])
     figure, axes = pyplot().subplots(1, count, figsize=(3.6 * count + 0.8, 3.7), squeeze=False)
@@ -91,4 +88,4 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
         axis.spines[:].set_visible(False)
         axis.set(title=row["task"], xlabel="letter attended to", ylabel="letter to be written")
     figure.colorbar(image, ax=axes[0].tolist(), label="attention weight")
-    save_figure(figure, path)
+    return figure

@@ -4,17 +4,14 @@ One causal call, forward and backward, with 8 heads of 64 features in float32. F
 keep all weights, and end where these take gigabytes. Memory is that of a process of its own, above inputs and imports.
 """
 
-import argparse
 from collections.abc import Callable
-from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from experiments.measuring.steps import torch_is_installed
 from experiments.measuring.timing import medians, peak_of_process
-from experiments.running import Rows
-from experiments.tables import Table, pivot
+from experiments.report import Figure, Options, Rows, Table, pivot
 from minitransformer.config import ATTENTION, TransformerConfig
 from minitransformer.functional import causal_mask
 from minitransformer.models.since_2017.build import attention_kind
@@ -32,7 +29,7 @@ KINDS = (*ATTENTION, *PYTORCH)
 LONGEST = {"full": 2048, "PyTorch math": 2048}  # both keep T^2 weights: 2 GB and more for the next length
 
 
-def rows(options: argparse.Namespace) -> Rows:
+def rows(options: Options) -> Rows:
     """Seconds and bytes of every kind at each length; without PyTorch, its kinds are left out."""
     keep_freed_memory()
     threads, calls = blas_threads(), []
@@ -65,7 +62,7 @@ def findings(rows: Rows) -> list[str]:
     ]
 
 
-def draw(rows: Rows, path: str | PathLike[str]) -> None:
+def draw(rows: Rows) -> Figure:
     """Time and peak memory of each kind over the length of the text, all axes logarithmic."""
     figure, axes = pyplot().subplots(1, 2, figsize=(8.6, 4.2))
     lengths = sorted({row["length"] for row in rows["calls"]})
@@ -83,7 +80,7 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
         axis.set(xlabel="length of the text (tokens)", ylabel=name)
     figure.suptitle("Cost of causal attention as the text grows")
     figure.legend(*axes[0].get_legend_handles_labels(), ncols=4, loc="outside lower center")
-    save_figure(figure, path)
+    return figure
 
 
 def make_call(kind: str, length: int, threads: int) -> Callable[[], Any]:

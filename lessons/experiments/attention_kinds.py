@@ -4,21 +4,18 @@ Tiled attention is the same function as full attention. Windowed, linear and gro
 which need less memory. Every model is trained as `minitransformer train` does it, with the options below.
 """
 
-import argparse
 import dataclasses
 import math
-from os import PathLike
 from typing import Any
 
 import numpy as np
 
-from experiments.running import Rows
-from experiments.tables import Table
+from experiments.report import Figure, Options, Rows, Table
 from minitransformer.data.tasks import Recall
 from minitransformer.data.text import TextTask
 from minitransformer.evaluation import decode_and_score, mean_loss
 from minitransformer.models import GPT
-from minitransformer.plotting import BLUE, COLORS, GREY, pyplot, save_figure
+from minitransformer.plotting import BLUE, COLORS, GREY, pyplot
 from minitransformer.recipes import get_recipe
 from minitransformer.recipes.options import TrainOptions
 from minitransformer.recipes.text import WINDOWS, spread_windows
@@ -57,7 +54,7 @@ PAIRS = (2, 4, 8, 12, 16, 20, 26)  # of which one is asked
 TESTED = {True: 50, False: 500}  # held-out sequences for each number of pairs
 
 
-def rows(options: argparse.Namespace) -> Rows:
+def rows(options: Options) -> Rows:
     """All models, trained and tested. Without Shakespeare's plays, there is only recall."""
     recall = recall_rows(options.quick, options.seed)
     try:
@@ -161,7 +158,7 @@ def findings(rows: Rows) -> list[str]:
     return [*costs, *(f"{row['kind']}: {row['exact_match'][-1]:.2f} with {pairs} pairs." for row in rows["recall"])]
 
 
-def draw(rows: Rows, path: str | PathLike[str]) -> None:
+def draw(rows: Rows) -> Figure:
     """The bits per character of each kind, and the exact match over the number of pairs."""
     text, recall = rows["text"], rows["recall"]
     figure, axes = pyplot().subplots(1, 2 if text else 1, figsize=(9.0 if text else 6.4, 3.8), squeeze=False)
@@ -181,4 +178,4 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
         title="Recall: which kind finds the pair?", xlabel="key-value pairs", ylabel="exact answers (%)", ylim=(0, 105)
     )
     figure.legend(*right.get_legend_handles_labels(), ncols=5, loc="outside lower center")
-    save_figure(figure, path)
+    return figure

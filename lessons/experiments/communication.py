@@ -15,22 +15,19 @@ up, to the next one, and in N - 1 more rounds the sums go round. The work of a s
 starts when the gradient is complete.
 """
 
-import argparse
 import json
 import math
 import time
 from collections.abc import Mapping, Sequence
-from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from experiments.measuring.mpiexec import call_in_processes, find_mpiexec
 from experiments.measuring.steps import SIZES, Size, numpy_step
-from experiments.running import Rows
-from experiments.tables import Table, pivot
+from experiments.report import Figure, Options, Rows, Table, pivot
 from minitransformer.inspection.activation_memory import count_parameters
-from minitransformer.plotting import COLORS, GREY, mark_powers, pyplot, save_figure
+from minitransformer.plotting import COLORS, GREY, mark_powers, pyplot
 from minitransformer.system.devices import free_memory
 from minitransformer.training.parallel.communicator import Communicator
 from minitransformer.training.parallel.connect import connect
@@ -63,7 +60,7 @@ class Network(NamedTuple):
 NETWORKS = (Network("10 Gbit/s", 30e-6, 1.25e9), Network("100 Gbit/s", 5e-6, 12.5e9))
 
 
-def rows(options: argparse.Namespace) -> Rows:
+def rows(options: Options) -> Rows:
     """Measure the sums and the steps, fit, and simulate; the seconds of a row are those of one number of processes."""
     launcher = find_mpiexec("experiment communication")
     sums = [row for processes in PROCESSES for row in sums_of(launcher, processes, options.seconds)]
@@ -135,13 +132,13 @@ def findings(rows: Rows) -> list[str]:
     return found
 
 
-def draw(rows: Rows, path: str | PathLike[str]) -> None:
+def draw(rows: Rows) -> Figure:
     """The measured sums with the models fitted to them, and the simulated speed-up on many machines."""
     figure, (left, right) = pyplot().subplots(1, 2, figsize=(9.4, 4.2))
     _draw_sums(left, rows["sums"], rows["fits"])
     _draw_simulated(right, rows["simulated"])
     figure.legend(*right.get_legend_handles_labels(), ncols=4, loc="outside lower center", fontsize=8)
-    save_figure(figure, path)
+    return figure
 
 
 def _draw_sums(axis: Any, sums: Sequence[Mapping[str, Any]], fits: Sequence[Mapping[str, Any]]) -> None:

@@ -13,21 +13,18 @@ head in BERT. That a head looks there does not say that the answer comes from th
 is turned to the other noun.
 """
 
-import argparse
-from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from experiments.measuring.paired import interval, plus_minus, train_steps
-from experiments.running import Rows
-from experiments.tables import Table
+from experiments.report import Figure, Options, Rows, Table
 from minitransformer.backend import to_host
 from minitransformer.data.text import TextBatch
 from minitransformer.inspection import Rows as Turned
 from minitransformer.inspection import heads, intervene
-from minitransformer.models.since_2017.bert import BERT, bert_config
-from minitransformer.plotting import pyplot, save_figure
+from minitransformer.models import BERT, bert_config
+from minitransformer.plotting import pyplot
 from minitransformer.system.process import limit_threads
 from minitransformer.system.progress import tqdm
 from minitransformer.vocabulary import PAD
@@ -98,7 +95,7 @@ def as_batch(sentences: list[Sentence]) -> TextBatch:
     return TextBatch(ids, targets)
 
 
-def rows(options: argparse.Namespace) -> Rows:
+def rows(options: Options) -> Rows:
     """A model for each seed."""
     seeds = range(options.seed, options.seed + SEEDS[options.quick])
     return {"models": [train_and_study(seed, STEPS[options.quick]) for seed in tqdm(seeds, unit="model")]}
@@ -226,7 +223,7 @@ def findings(rows: Rows) -> list[str]:
     return lines
 
 
-def draw(rows: Rows, path: str | PathLike[str]) -> None:
+def draw(rows: Rows) -> Figure:
     """The row of the best head in two sentences that differ in one word, and what is right without each head."""
     figure, (left, right) = pyplot().subplots(1, 2, figsize=(10.4, 4.6), width_ratios=(3, 2))
     row = rows["models"][0]
@@ -255,4 +252,4 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
     )
     right.set(xlabel="weight on the antecedent - weight on the other noun")
     right.legend()
-    save_figure(figure, path)
+    return figure

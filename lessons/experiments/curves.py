@@ -3,9 +3,7 @@
 A GPT on windows of Shakespeare, or an encoder-decoder on German and English sentences, for 300 steps without dropout.
 """
 
-import argparse
 from collections.abc import Callable
-from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,12 +14,11 @@ from experiments.measuring.steps import (
     make_training_step,
     torch_is_installed,
 )
-from experiments.running import Rows
-from experiments.tables import Table
+from experiments.report import Figure, Options, Parser, Rows, Table
 from minitransformer.data import TextTask, TranslationTask, load_bible, load_shakespeare
 from minitransformer.data.task import TrainingBatch
 from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
-from minitransformer.plotting import BLUE, GREY, ORANGE, count_steps, plot_line, pyplot, save_figure
+from minitransformer.plotting import BLUE, GREY, ORANGE, count_steps, plot_line, pyplot
 from minitransformer.system.process import keep_freed_memory
 from minitransformer.system.progress import tqdm
 from minitransformer.tokenizers import BytePairTokenizer, CharacterTokenizer
@@ -74,7 +71,7 @@ SECONDS = {True: 60, False: 400}
 QUICK_STEPS = 20
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     """The options that only this experiment has."""
     parser.add_argument(
         "problem",
@@ -85,7 +82,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def rows(options: argparse.Namespace) -> Rows:
+def rows(options: Options) -> Rows:
     """Both losses of every step, in nats per token. Raises ValueError without PyTorch or the text."""
     if not torch_is_installed():
         raise ValueError("the curves compare with PyTorch, which is not installed: pip install -e '.[oracle]'")
@@ -120,7 +117,7 @@ def findings(rows: Rows) -> list[str]:
     return [f"{rows['losses'][0]['problem']}: our loss and PyTorch's are at most {apart:.1g} nats apart"]
 
 
-def draw(rows: Rows, path: str | PathLike[str]) -> None:
+def draw(rows: Rows) -> Figure:
     """Both losses, and below them their difference."""
     losses = np.array([[row["numpy"], row["pytorch"]] for row in rows["losses"]]).T
     figure, (top, bottom) = pyplot().subplots(2, 1, figsize=(6.4, 4.6), sharex=True, height_ratios=(2, 1))
@@ -132,7 +129,7 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
     plot_line(bottom, steps, losses[0] - losses[1], color=GREY, linewidth=0.8)
     bottom.set(ylabel="ours − PyTorch's\n(nats per token)")
     count_steps(bottom)
-    save_figure(figure, path)
+    return figure
 
 
 def loss_curves(

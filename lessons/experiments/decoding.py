@@ -4,21 +4,18 @@ A GPT decodes 64 tokens after a first one, here and in PyTorch eager with the sa
 of a long text is timed, with a KV cache and without.
 """
 
-import argparse
 import time
 from collections.abc import Callable
-from os import PathLike
 
 import numpy as np
 
 from experiments.measuring.steps import SIZES, torch_is_installed
 from experiments.measuring.timing import medians
-from experiments.running import Rows
-from experiments.tables import Table, cell
+from experiments.report import Figure, Options, Rows, Table, cell
 from minitransformer.decoding import generate
 from minitransformer.decoding.faster.incremental import GPTState
 from minitransformer.models import GPT, gpt_config
-from minitransformer.plotting import BLUE, ORANGE, counted, mark_powers, moving_average, plot_line, pyplot, save_figure
+from minitransformer.plotting import BLUE, ORANGE, counted, mark_powers, moving_average, plot_line, pyplot
 from minitransformer.system.process import blas_threads, keep_freed_memory
 from minitransformer.system.progress import tqdm
 
@@ -31,7 +28,7 @@ LONG = 1024  # tokens of the text whose cost per token is drawn
 RECOMPUTED = (16, 32, 64, 128, 256, 512, 1024)  # lengths at which decoding without a KV cache is measured
 
 
-def rows(options: argparse.Namespace) -> Rows:
+def rows(options: Options) -> Rows:
     """Tokens per second of both models, and the seconds of each token of a long text."""
     keep_freed_memory()
     speeds = []
@@ -66,7 +63,7 @@ def findings(rows: Rows) -> list[str]:
     return [f"Without a KV cache, token {last['length']:,} takes {ratio:.0f} times as long as with one."]
 
 
-def draw(rows: Rows, path: str | PathLike[str]) -> None:
+def draw(rows: Rows) -> Figure:
     """The time of each new token, with a KV cache and without one."""
     figure, axis = pyplot().subplots()
     seconds = np.array([row["seconds"] for row in rows["tokens"]])
@@ -81,7 +78,7 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
     axis.locator_params(axis="x", integer=True)
     mark_powers(axis)
     figure.legend(*axis.get_legend_handles_labels(), ncols=2, loc="outside lower center")
-    save_figure(figure, path)
+    return figure
 
 
 def decoder_only(name: str, max_len: int) -> GPT:

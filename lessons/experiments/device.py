@@ -4,7 +4,6 @@ Each part is a function (progress) -> (its lines, its numbers, whether it passed
 says so and the other parts still run.
 """
 
-import argparse
 import platform
 import time
 import traceback
@@ -17,8 +16,7 @@ import numpy as np
 from experiments.measuring.device_steps import DEVICE_SIZES, measure_steps
 from experiments.measuring.parity import STEPS, compare_layers, compare_training
 from experiments.measuring.steps import train_toy_task
-from experiments.running import Rows
-from experiments.tables import Table
+from experiments.report import Options, Rows, Table
 from minitransformer.backend import backend_name, use_backend
 from minitransformer.evaluation import decode_and_score
 from minitransformer.gradcheck.subjects import SUBJECTS
@@ -34,7 +32,7 @@ Progress = Callable[[float], Any]  # is called with the share of a part that is 
 Part = tuple[list[str], dict[str, Any], bool]
 
 
-def rows(options: argparse.Namespace) -> Rows:
+def rows(options: Options) -> Rows:
     """Run every part on the GPU. Without one, BackendUnavailableError, unless --backend asks for another device."""
     if not options.backend and backend_name() == "numpy":
         use_backend("cupy")

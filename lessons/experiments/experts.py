@@ -7,20 +7,17 @@ differ in their router alone are paired by the seed of weights and batches; the 
 uses in the others. An expert is called starved if it gets less than a quarter of its fair share of the held-out tokens.
 """
 
-import argparse
 import statistics
-from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from experiments.measuring.paired import collect, compared, grouped, plus_minus, train_steps
-from experiments.running import Rows
-from experiments.tables import Table
+from experiments.report import Figure, Options, Rows, Table
 from minitransformer.data.text import TextBatch, TextTask, load_python_topics
 from minitransformer.evaluation import mean_loss
 from minitransformer.models import GPT, gpt_config
-from minitransformer.plotting import pyplot, save_figure
+from minitransformer.plotting import pyplot
 from minitransformer.tokenizers import CharacterTokenizer
 from minitransformer.training import CrossEntropyLoss
 from minitransformer.training.gradients import gradients_of
@@ -51,7 +48,7 @@ def kind_of(character: str) -> str:
     return "capital" if character.isupper() else "vowel" if character in "aeiou" else "consonant"
 
 
-def rows(options: argparse.Namespace) -> Rows:
+def rows(options: Options) -> Rows:
     """The loss and the experts' loads of every router and seed: start again to go on after an interruption."""
     corpus = load_python_topics()
     task = TextTask(corpus, CharacterTokenizer.train(corpus.train + corpus.held_out), LENGTH)
@@ -139,7 +136,7 @@ def findings(rows: Rows) -> list[str]:
     return [*lines, f"Training takes {seconds[0] / seconds[1]:.1f} times as long as with one network."]
 
 
-def draw(rows: Rows, path: str | PathLike[str]) -> None:
+def draw(rows: Rows) -> Figure:
     """In the first seed, where each kind of character goes: one row for each layer, one column for each router."""
     first = [row for row in rows["trainings"] if "kinds" in row and row["seed"] == rows["trainings"][0]["seed"]]
     shown = [row for row in first if row["router"] in {*BALANCED, *BALANCED.values()}]
@@ -157,4 +154,4 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
             axis.set(title=f"{row['router']}: {starved} starved")
             axis.set(xlabel="character" if layer == layers - 1 else "", ylabel=f"layer {layer + 1}, expert")
     figure.colorbar(image, ax=axes.ravel().tolist(), label="share of the characters of this kind")
-    save_figure(figure, path)
+    return figure

@@ -10,23 +10,20 @@ In "reverse" one token decides each answer, and cross-attention is the only road
 digit that is most frequent among letters: the more copies of it there are, the less each of them matters.
 """
 
-import argparse
-from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from experiments.measuring.paired import grouped, interval, plus_minus, train_steps
 from experiments.measuring.ranks import spearman
-from experiments.running import Rows
-from experiments.tables import Table
+from experiments.report import Figure, Options, Rows, Table
 from minitransformer.backend import to_host
 from minitransformer.data.tasks import ToyTask, get_task
 from minitransformer.functional import softmax
 from minitransformer.inspection import Change, intervene
 from minitransformer.inspection import Rows as GivenRows
 from minitransformer.models import Transformer, named_config
-from minitransformer.plotting import COLORS, GREY, pyplot, save_figure
+from minitransformer.plotting import COLORS, GREY, pyplot
 from minitransformer.system.process import limit_threads
 from minitransformer.system.progress import tqdm
 from minitransformer.vocabulary import BOS, EOS, SPECIAL_TOKENS
@@ -75,7 +72,7 @@ class Vote(ToyTask):
 TASKS: dict[str, Any] = {"reverse": lambda: get_task("reverse"), "vote": Vote}
 
 
-def rows(options: argparse.Namespace) -> Rows:
+def rows(options: Options) -> Rows:
     """Train a model of each task and seed -> a row for each number of copies, and one for reverse."""
     found = []
     for task, seed in tqdm([(task, seed) for task in TASKS for seed in range(SEEDS[options.quick])], unit="model"):
@@ -256,7 +253,7 @@ def compared(found: list[dict[str, Any]], score: str) -> str:
     return f"{word} ({mean:+.2f} ± {half:.2f})"
 
 
-def draw(rows: Rows, path: str | PathLike[str]) -> None:
+def draw(rows: Rows) -> Figure:
     """Both agreements of every score over the number of copies; reverse stands at the left."""
     figure, axes = pyplot().subplots(1, 2, figsize=(9.6, 3.8))
     groups = grouped(rows["models"], "task", "copies")
@@ -271,4 +268,4 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
         axis.set(xlabel="task and copies of the deciding digit", ylabel=f"{name} of score and effect")
         axis.set_ylim(top=1.05)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
-    save_figure(figure, path)
+    return figure

@@ -6,18 +6,15 @@ In an LSTM the gradient is multiplied by about the same factor at each step, so 
 the forget gate decides how fast. Attention has no steps: the gradient is divided among the n tokens.
 """
 
-import argparse
 import math
 from collections.abc import Callable
-from os import PathLike
 
 import numpy as np
 
-from experiments.running import Rows
-from experiments.tables import Table, pivot
+from experiments.report import Figure, Options, Rows, Table, pivot
 from minitransformer.core import Layer
 from minitransformer.layers import LSTM, SelfAttention
-from minitransformer.plotting import COLORS, GREY, pyplot, save_figure
+from minitransformer.plotting import COLORS, GREY, pyplot
 
 SECONDS = {True: 5, False: 15}
 WIDTH, HEADS, SEQUENCES = 64, 4, 8
@@ -46,7 +43,7 @@ KINDS: dict[str, Callable[[int, np.random.Generator], Layer]] = {
 }
 
 
-def rows(options: argparse.Namespace) -> Rows:
+def rows(options: Options) -> Rows:
     """The gradient that arrives, of every kind at every distance."""
     distances = DISTANCES[options.quick]
     return {
@@ -86,7 +83,7 @@ def findings(rows: Rows) -> list[str]:
     return found
 
 
-def draw(rows: Rows, path: str | PathLike[str]) -> None:
+def draw(rows: Rows) -> Figure:
     """How much of the gradient arrives at the first token, over its distance from the loss."""
     figure, axis = pyplot().subplots(figsize=(8.2, 4.6))
     distances = list(dict.fromkeys(row["distance"] for row in rows["gradients"]))
@@ -102,7 +99,7 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
     )
     axis.axhline(FLOAT32_DIGITS, color=GREY, linewidth=1, linestyle=":", label="rounding error of float32")
     figure.legend(*axis.get_legend_handles_labels(), ncols=4, loc="outside lower center")
-    save_figure(figure, path)
+    return figure
 
 
 def reach(name: str, n: int, seed: int) -> float:

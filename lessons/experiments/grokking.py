@@ -7,22 +7,19 @@ and sines of a few frequencies. a + b and b + a are one pair here, on the same s
 itself, most of what is tested has its mirror image in training, and this is measured, too.
 """
 
-import argparse
 import time
 from collections.abc import Sequence
-from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from experiments.measuring.paired import compared, interval, plus_minus
-from experiments.running import Rows
-from experiments.tables import Table
+from experiments.report import Figure, Options, Rows, Table
 from minitransformer.core import Parameter
 from minitransformer.data.text import TextBatch
 from minitransformer.evaluation.loss import mean_loss
 from minitransformer.models import GPT, gpt_config
-from minitransformer.plotting import COLORS, GREY, pyplot, save_figure
+from minitransformer.plotting import COLORS, GREY, pyplot
 from minitransformer.system.process import keep_freed_memory, limit_threads
 from minitransformer.training import Adam, CrossEntropyLoss, step_with
 from minitransformer.training.parallel.threads import DataParallel
@@ -110,7 +107,7 @@ def without(E: np.ndarray, frequencies: Sequence[int]) -> np.ndarray:
     return changed
 
 
-def rows(options: argparse.Namespace) -> Rows:
+def rows(options: Options) -> Rows:
     """For each seed the accuracies while it learns, its frequencies, and what a naive split leaks."""
     keep_freed_memory()
     with limit_threads(1):
@@ -188,7 +185,7 @@ def findings(rows: Rows) -> list[str]:
     return lines
 
 
-def draw(rows: Rows, path: str | PathLike[str]) -> None:
+def draw(rows: Rows) -> Figure:
     """The accuracies of all seeds, the frequencies of the first, and the losses without frequencies."""
     figure, (left, middle, right) = pyplot().subplots(1, 3, figsize=(12, 4.2))
     for row in rows["seeds"]:
@@ -215,4 +212,4 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
     handles = [*left.lines[:2], *bars, middle.lines[0], right.lines[0], guess]
     names = ["training", "test", "key frequency", "other frequency", "untrained", "a seed", "loss of a guess"]
     figure.legend(handles, names, ncols=7, loc="outside lower center")
-    save_figure(figure, path)
+    return figure

@@ -6,20 +6,17 @@ head, measured on all test sentences and set against equal weights and against a
 figure has the best head on its median sentence: half of the sentences show it better, and half worse.
 """
 
-import argparse
 from collections.abc import Callable
-from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments.running import Rows
-from experiments.tables import Table
+from experiments.report import Figure, Options, Parser, Rows, Table
 from minitransformer.backend import to_host
 from minitransformer.decoding.search.translate import encode_source
 from minitransformer.models import Transformer
-from minitransformer.plotting import pyplot, readable, save_figure
+from minitransformer.plotting import pyplot, readable
 from minitransformer.recipes.saved import open_model
 from minitransformer.system.progress import tqdm
 from minitransformer.tokenizers import Tokenizer
@@ -77,13 +74,13 @@ RULES = {
 }
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     """The run whose model is looked into."""
     help = "a run of `train translation` from German (default runs/translation)"
     parser.add_argument("--run", default="runs/translation", metavar="RUN", help=help)
 
 
-def rows(options: argparse.Namespace) -> Rows:
+def rows(options: Options) -> Rows:
     """For each rule the numbers of every head, of equal weights, and of an untrained model's best head."""
     model, tokenizer, sources = open_run(options.run)
     sentences = [encode_source(tokenizer, source, model.config.max_len, model.config) for source in sources]
@@ -194,7 +191,7 @@ def findings(rows: Rows) -> list[str]:
     return lines
 
 
-def draw(rows: Rows, path: str | PathLike[str]) -> None:
+def draw(rows: Rows) -> Figure:
     """The best head of each rule on its median sentence: the queries down the side, the keys along the top."""
     figure, axes = pyplot().subplots(1, len(rows["rules"]), figsize=(12.4, 4.8))
     for axis, row in zip(axes, rows["rules"], strict=True):
@@ -208,4 +205,4 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
         axis.set(title=f"figure {RULES[row['rule']].figure}, {row['rule']}: {row['best']}")
         axis.set(xlabel="token attended to", ylabel="token that attends")
     figure.colorbar(image, ax=axes.tolist(), label="attention weight")
-    save_figure(figure, path)
+    return figure

@@ -6,22 +6,19 @@ one as a control, learn rows of random tokens that repeat with a period of 12 to
 attention; then each head is removed. At last the two heads are set by hand: weights that nobody trained.
 """
 
-import argparse
 import time
-from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from experiments.measuring.paired import compared, plus_minus
 from experiments.measuring.steps import make_training_step
-from experiments.running import Rows
-from experiments.tables import Table
+from experiments.report import Figure, Options, Rows, Table
 from minitransformer.data.text import TextBatch
 from minitransformer.evaluation.loss import mean_loss
 from minitransformer.inspection.interventions import heads, intervene
-from minitransformer.models.since_2017.gpt import GPT, gpt_config
-from minitransformer.plotting import COLORS, pyplot, save_figure
+from minitransformer.models import GPT, gpt_config
+from minitransformer.plotting import COLORS, pyplot
 from minitransformer.system.process import keep_freed_memory, limit_threads
 
 SECONDS = {True: 25, False: 240}
@@ -89,7 +86,7 @@ def train(layers: int, seed: int, steps: int) -> tuple[GPT, dict[str, Any]]:
     return model, {**row, "seconds": time.process_time() - start}
 
 
-def rows(options: argparse.Namespace) -> Rows:
+def rows(options: Options) -> Rows:
     """For each seed two layers, one layer, and the effect of every head; and the model set by hand."""
     keep_freed_memory()
     found: list[dict[str, Any]] = []
@@ -238,7 +235,7 @@ def findings(rows: Rows) -> list[str]:
     return lines
 
 
-def draw(rows: Rows, path: str | PathLike[str]) -> None:
+def draw(rows: Rows) -> Figure:
     """The two heads and the arrow between them; below, the losses, the scores, and what is left without a head."""
     figure = pyplot().figure(figsize=(10.5, 8.6))
     grid = figure.add_gridspec(2, 6, height_ratios=(5, 4))
@@ -272,4 +269,4 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
     handles = [*left.lines[:2], *middle.lines[:3], right.lines[0]]
     names = ["one layer", "two layers", *(f"{role} score" for role in ROLES), "a seed"]
     figure.legend(handles, names, ncols=6, loc="outside lower center")
-    save_figure(figure, path)
+    return figure

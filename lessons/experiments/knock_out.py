@@ -9,9 +9,7 @@ by the first of these gradients; Voita et al. (2019) rank them by confidence, wh
 gradient is the sum of W dLoss/dW over the head's rows of W^O: at a minimum of the loss it is 0, whatever the head does.
 """
 
-import argparse
 import itertools
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -19,13 +17,12 @@ import numpy as np
 from experiments.attention_kinds import options_of, train_as
 from experiments.measuring.paired import grouped, interval, plus_minus
 from experiments.measuring.ranks import spearman
-from experiments.running import Rows
-from experiments.tables import Table
+from experiments.report import Figure, Options, Rows, Table
 from minitransformer.backend import to_host
 from minitransformer.decoding.sampling import log_softmax
 from minitransformer.inspection import Change, heads, intervene
 from minitransformer.layers.losses import loss_for
-from minitransformer.plotting import COLORS, pyplot, save_figure
+from minitransformer.plotting import COLORS, pyplot
 from minitransformer.recipes import get_recipe
 from minitransformer.recipes.text import spread_windows
 from minitransformer.system.process import limit_threads
@@ -57,7 +54,7 @@ HARMLESS = 0.01  # of the tokens may be wrong that were right
 EXTRA = 0.05  # more of them than one by one, for a pair that hides what each of its heads does
 
 
-def rows(options: argparse.Namespace) -> Rows:
+def rows(options: Options) -> Rows:
     """A row for each task and seed."""
     found, data = [], {}
     for task, fields in TASKS.items():
@@ -228,7 +225,7 @@ def findings(rows: Rows) -> list[str]:
     ]
 
 
-def draw(rows: Rows, path: str | PathLike[str]) -> None:
+def draw(rows: Rows) -> Figure:
     """The share of right tokens without each head, the worst first: a line for each seed and ablation."""
     groups = grouped(rows["models"], "task")
     figure, axes = pyplot().subplots(1, len(groups), figsize=(3.4 * len(groups), 3.2), squeeze=False)
@@ -246,4 +243,4 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
         )
         axis.set(ylim=(0.0, 1.05 * max(0.5, whole)))
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
-    save_figure(figure, path)
+    return figure

@@ -4,20 +4,17 @@ The tiny model is trained with each of the six position encodings on copy and on
 then tested with up to 48. The twelve trainings run in parallel.
 """
 
-import argparse
 import os
 from functools import partial
-from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from experiments.measuring.equal_terms import score_at, train_all
 from experiments.measuring.steps import train_toy_task
-from experiments.running import Rows
-from experiments.tables import Table, pivot
+from experiments.report import Figure, Options, Parser, Rows, Table, pivot
 from minitransformer.config import POSITIONS
-from minitransformer.plotting import ORANGE, pyplot, save_figure, wrap
+from minitransformer.plotting import ORANGE, pyplot, wrap
 from minitransformer.system.process import limit_threads
 
 SECONDS = {True: 60, False: 400}
@@ -27,7 +24,7 @@ LENGTHS = (6, 9, 12, 13, 14, 16, 20, 24, 32, 48)  # symbols of a source in the t
 QUICK_STEPS = 100
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     """The options that only this experiment has."""
     parser.add_argument("--steps", type=int, metavar="N", help="training steps of each model (default: as in train)")
     parser.add_argument(
@@ -35,14 +32,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def check(options: argparse.Namespace) -> None:
+def check(options: Options) -> None:
     """Raise ValueError for an option that cannot be used."""
     for name in ("steps", "jobs"):
         if getattr(options, name) is not None and getattr(options, name) < 1:
             raise ValueError(f"--{name} must be at least 1, got {getattr(options, name)}")
 
 
-def rows(options: argparse.Namespace) -> Rows:
+def rows(options: Options) -> Rows:
     """The share of exact answers of every task with every position encoding at every length."""
     steps = options.steps or (QUICK_STEPS if options.quick else None)
     todo = [(task, positions) for task in TASKS for positions in POSITIONS]
@@ -87,7 +84,7 @@ def findings(rows: Rows) -> list[str]:
     ]
 
 
-def draw(rows: Rows, path: str | PathLike[str]) -> None:
+def draw(rows: Rows) -> Figure:
     """The percentages of exact answers as a table: one panel per task, one row per position encoding.
 
     Lines instead of a table would hide each other, because most shares are 1 or 0.
@@ -113,4 +110,4 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
     axes[0, 0].set_ylabel("positions")
     figure.colorbar(image, ax=axes, label="exact answers (%)", shrink=0.9)
     figure.suptitle(wrap(f"Exact answers to sources of up to {max(lengths)} letters, in %", width))
-    save_figure(figure, path)
+    return figure

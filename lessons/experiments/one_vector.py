@@ -6,9 +6,7 @@ Without attention, the whole source must fit into the state that the encoder end
 looks at the tokens themselves, so the longest source matters less. All models see sources of 1 to LONGEST letters.
 """
 
-import argparse
 from functools import partial
-from os import PathLike
 from typing import Any
 
 from experiments.measuring.equal_terms import (
@@ -19,10 +17,9 @@ from experiments.measuring.equal_terms import (
     train_all,
     train_for,
 )
-from experiments.running import Rows
-from experiments.tables import Table
+from experiments.report import Figure, Options, Rows, Table
 from minitransformer.data import get_task
-from minitransformer.plotting import COLORS, GREY, pyplot, save_figure
+from minitransformer.plotting import COLORS, GREY, pyplot
 from minitransformer.system.process import keep_freed_memory
 
 SECONDS = {True: 15, False: 220}
@@ -32,7 +29,7 @@ LONGEST = {True: 8, False: 16}  # letters of a source in training
 LENGTHS = {True: (2, 4, 6, 8, 10), False: (2, 4, 6, 8, 10, 12, 14, 16, 18, 20)}  # letters of a source in the tests
 
 
-def rows(options: argparse.Namespace) -> Rows:
+def rows(options: Options) -> Rows:
     """The exact match of every model at every length."""
     todo = [(task, name) for task in TASKS[options.quick] for name in MODELS]
     return {"models": train_all(partial(train_and_test, quick=options.quick, seed=options.seed), todo)}
@@ -74,7 +71,7 @@ def findings(rows: Rows) -> list[str]:
     return found
 
 
-def draw(rows: Rows, path: str | PathLike[str]) -> None:
+def draw(rows: Rows) -> Figure:
     """The exact match of every model over the length of the source, one panel for each task."""
     tasks = list(dict.fromkeys(row["task"] for row in rows["models"]))
     figure, axes = pyplot().subplots(1, len(tasks), figsize=(1.2 + 4.2 * len(tasks), 3.6), sharey=True, squeeze=False)
@@ -88,4 +85,4 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
         axis.set(title=f"{task}\n", xlabel="letters of the source", ylim=(-0.03, 1.08))
     axes[0, 0].set_ylabel("exact match, held out")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), ncols=4, loc="outside lower center")
-    save_figure(figure, path)
+    return figure

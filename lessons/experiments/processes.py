@@ -4,7 +4,6 @@
 other one sleeps.
 """
 
-import argparse
 import json
 import statistics
 import time
@@ -16,8 +15,7 @@ import numpy as np
 from experiments.measuring.mpiexec import call_in_processes, find_mpiexec
 from experiments.measuring.steps import LABEL_SMOOTHING, MAX_NORM, SIZES, Size
 from experiments.measuring.timing import LEAST, TURN, WARM_UP, resident_peak
-from experiments.running import Rows
-from experiments.tables import Table
+from experiments.report import Options, Parser, Rows, Table
 from minitransformer.models import Transformer
 from minitransformer.system.process import keep_freed_memory, limit_threads
 from minitransformer.system.progress import tqdm
@@ -49,20 +47,20 @@ class Way(NamedTuple):
 WAYS = {ONE: Way(), THREADS: Way(threads=2), TWO: Way(True), SHARDED: Way(True, is_sharded=True)}
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     """The options that only this experiment has."""
     parser.add_argument("sizes", nargs="*", metavar="SIZE", help=f"one or more of {', '.join(SIZES)} (default: all)")
     parser.add_argument("--memory", action="store_true", help="measure the peak memory of 1, 2 and 4 processes, too")
 
 
-def check(options: argparse.Namespace) -> None:
+def check(options: Options) -> None:
     """Raise ValueError for an option that cannot be used."""
     for name in options.sizes:
         if name not in SIZES:
             raise ValueError(f"unknown size {name!r}; known sizes: {', '.join(SIZES)}")
 
 
-def rows(options: argparse.Namespace) -> Rows:
+def rows(options: Options) -> Rows:
     """The times of all ways, and with --memory the bytes of each process. Raises ValueError without MPI."""
     launcher = find_mpiexec("experiment processes")
     steps, memory = [], []

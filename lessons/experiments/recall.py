@@ -4,9 +4,7 @@ A model with one fixed vector must compress all pairs before it knows the questi
 compares it with the question. See `data.tasks.Recall`; the answer is one of ten digits.
 """
 
-import argparse
 from functools import partial
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -19,11 +17,10 @@ from experiments.measuring.equal_terms import (
     train_all,
     train_for,
 )
-from experiments.running import Rows
-from experiments.tables import Table
+from experiments.report import Figure, Options, Rows, Table
 from minitransformer.data.tasks import Recall
 from minitransformer.evaluation import decode_and_score
-from minitransformer.plotting import COLORS, GREY, pyplot, save_figure
+from minitransformer.plotting import COLORS, GREY, pyplot
 from minitransformer.system.process import keep_freed_memory
 
 SECONDS = {True: 10, False: 105}
@@ -33,7 +30,7 @@ PAIRS = {True: (1, 2, 4, 8), False: (1, 2, 4, 8, 12, 16, 20, 26)}  # up to the l
 SEQUENCES = 300
 
 
-def rows(options: argparse.Namespace) -> Rows:
+def rows(options: Options) -> Rows:
     """The share of right answers of every model for each number of pairs."""
     work = partial(train_and_test, quick=options.quick, seed=options.seed)
     return {"models": train_all(work, [(name,) for name in MODELS])}
@@ -67,7 +64,7 @@ def findings(rows: Rows) -> list[str]:
     ]
 
 
-def draw(rows: Rows, path: str | PathLike[str]) -> None:
+def draw(rows: Rows) -> Figure:
     """The share of right answers of every model over the number of pairs."""
     figure, axis = pyplot().subplots()
     for color, row in zip(COLORS, rows["models"], strict=False):
@@ -81,7 +78,7 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
         ylim=(-0.03, 1.06),
     )
     axis.legend()
-    save_figure(figure, path)
+    return figure
 
 
 def score_at(model: Any, pairs: int, seed: int) -> float:

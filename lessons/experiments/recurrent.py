@@ -4,7 +4,6 @@ Forward and backward of two layers at d = 128, with 64 sequences of 32 tokens, o
 least that any step can take with NumPy: its matrix products alone, with the same shapes, in the same number.
 """
 
-import argparse
 from collections.abc import Callable
 from typing import Any
 
@@ -12,8 +11,7 @@ import numpy as np
 
 from experiments.measuring.steps import multiply, products_of, torch_is_installed
 from experiments.measuring.timing import medians
-from experiments.running import Rows
-from experiments.tables import Table, cell
+from experiments.report import Options, Rows, Table, cell
 from minitransformer.core import Layer
 from minitransformer.layers import GRU, LSTM
 from minitransformer.system.process import limit_threads
@@ -24,7 +22,7 @@ WIDTH, LAYERS, BATCH, LENGTH = 128, 2, 64, 32
 KINDS: dict[str, Any] = {"LSTM": LSTM, "GRU": GRU}
 
 
-def rows(options: argparse.Namespace) -> Rows:
+def rows(options: Options) -> Rows:
     """Milliseconds of a step of each kind; the ratio is PyTorch's time divided by ours."""
     steps = []
     with limit_threads(1):

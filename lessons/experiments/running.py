@@ -16,12 +16,11 @@ import numpy as np
 
 from experiments import EXPERIMENTS
 from experiments.measuring.steps import torch_is_installed
-from experiments.tables import as_text
+from experiments.report import Options, Parser, Rows, as_text
 from minitransformer.backend import backend_name
+from minitransformer.plotting import save_figure
 from minitransformer.system.files import atomic_write
 from minitransformer.system.process import blas_threads
-
-Rows = dict[str, list[dict[str, Any]]]
 
 
 def find(name: str) -> Any:
@@ -39,7 +38,7 @@ def questions() -> dict[str, str]:
     return {name: question(name) for name in EXPERIMENTS}
 
 
-def add_options(parser: argparse.ArgumentParser, name: str) -> None:
+def add_options(parser: Parser, name: str) -> None:
     """The options of every experiment, and those of this one."""
     parser.add_argument("--quick", action="store_true", help="a small form, for a first look")
     parser.add_argument(
@@ -57,7 +56,7 @@ def add_options(parser: argparse.ArgumentParser, name: str) -> None:
         experiment.add_options(parser)
 
 
-def run(name: str, options: argparse.Namespace) -> int:
+def run(name: str, options: Options) -> int:
     """Run one experiment -> exit status.
 
     Raises ValueError for options that it cannot use, and if a package that it needs is missing.
@@ -83,8 +82,8 @@ def run(name: str, options: argparse.Namespace) -> int:
     for finding in findings:
         print(finding)
     path = options.runs / "experiments" / f"{name}.json"
-    if hasattr(experiment, "draw"):
-        experiment.draw(rows, path.with_suffix(".png"))
+    if figure := experiment.draw(rows) if hasattr(experiment, "draw") else None:
+        save_figure(figure, path.with_suffix(".png"))
         print(f"\nsaved {path.with_suffix('.png')}")
     record = {
         "experiment": name,
@@ -103,7 +102,7 @@ def run(name: str, options: argparse.Namespace) -> int:
     return 0 if record["passed"] else 1
 
 
-def command_line(name: str, options: argparse.Namespace) -> str:
+def command_line(name: str, options: Options) -> str:
     """The command with all options that differ from their defaults."""
     parser = argparse.ArgumentParser()
     add_options(parser, name)

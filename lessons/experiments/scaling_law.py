@@ -7,7 +7,6 @@ et al. 2020; Hoffmann et al. 2022). `--predict FLOP` writes such a prediction to
 model and compares: commit the file in between, and nobody has to believe you that it came first.
 """
 
-import argparse
 import datetime
 import functools
 import hashlib
@@ -16,7 +15,6 @@ import math
 import re
 import sysconfig
 import time
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +23,11 @@ import numpy as np
 from experiments.measuring.equal_terms import train_all
 from experiments.measuring.laws import FLOPS_PER_WEIGHT, bootstrap, fit_law, parabola, power
 from experiments.measuring.steps import make_training_step
-from experiments.running import Rows
-from experiments.tables import Table
+from experiments.report import Figure, Options, Parser, Rows, Table
 from minitransformer.data.text import Corpus, TextBatch, TextTask
 from minitransformer.evaluation.loss import mean_loss
 from minitransformer.models import GPT, gpt_config
-from minitransformer.plotting import COLORS, GREY, pyplot, save_figure
+from minitransformer.plotting import COLORS, GREY, pyplot
 from minitransformer.system.files import atomic_write
 from minitransformer.system.process import keep_freed_memory, limit_threads
 from minitransformer.tokenizers import CharacterTokenizer
@@ -60,13 +57,13 @@ CHARACTERS = "\n" + "".join(map(chr, range(32, 127)))
 FITS = {"minima": "a power of C through the lowest points", "law": "E + A / N^a + B / D^b through all runs"}
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     """The budget that is predicted."""
     help = "write what is predicted for this budget to a file; with the file there, train that model and compare"
     parser.add_argument("--predict", type=float, metavar="FLOP", help=help)
 
 
-def check(options: argparse.Namespace) -> None:
+def check(options: Options) -> None:
     """ValueError for a budget that is no prediction."""
     largest = list(WIDTHS)[BUDGETS[options.quick] - 1]
     if options.predict is not None and not largest < options.predict < 1e16:
@@ -126,7 +123,7 @@ def train(width: int, flops: float, seed: int, peak: float, windows: int, folder
     return row
 
 
-def rows(options: argparse.Namespace) -> Rows:
+def rows(options: Options) -> Rows:
     """The runs of all budgets, those of tuning, the prediction and its test, as far as they are asked for."""
     folder = options.runs / "experiments"
     seeds = SEEDS[options.quick]
@@ -284,7 +281,7 @@ def findings(rows: Rows) -> list[str]:
     return lines
 
 
-def draw(rows: Rows, path: str | PathLike[str]) -> None:
+def draw(rows: Rows) -> Figure:
     """The valleys of the budgets over N, and the lowest loss over C with the prediction and what came."""
     figure, (left, right) = pyplot().subplots(1, 2, figsize=(9, 4))
     C, N, _, losses = grid(rows["runs"])
@@ -315,4 +312,4 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
         axis.set_xticks(places, [f"{place:.0e}".replace("e+0", "e").replace("e+", "e") for place in places])
         axis.minorticks_off()
         axis.legend()
-    save_figure(figure, path)
+    return figure

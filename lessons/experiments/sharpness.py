@@ -11,20 +11,17 @@ momentum and without dropout. GELU and not ReLU, so that the loss has a Hessian 
 loss has a minimum. Without it, the loss falls towards 0 as the weights grow, and its curvature falls with it.
 """
 
-import argparse
 import statistics
 from functools import partial
-from os import PathLike
 from typing import Any
 
 import numpy as np
 
-from experiments.running import Rows
-from experiments.tables import Table
+from experiments.report import Figure, Options, Rows, Table
 from minitransformer.data import ToyTask, get_task
 from minitransformer.gradcheck.hessian import LossOfWeights, largest_eigenpairs
 from minitransformer.models import Transformer, TransformerConfig
-from minitransformer.plotting import COLORS, count_steps, mark_powers, plot_line, pyplot, save_figure
+from minitransformer.plotting import COLORS, count_steps, mark_powers, plot_line, pyplot
 from minitransformer.system.process import limit_threads
 from minitransformer.system.progress import tqdm
 
@@ -39,7 +36,7 @@ SIZES: dict[str, Any] = {"d_model": 16, "num_heads": 2, "d_ff": 32, "num_layers"
 TOLERANCE = 1e-2  # of the eigenvector; the error of the eigenvalue is about the square of it
 
 
-def rows(options: argparse.Namespace) -> Rows:
+def rows(options: Options) -> Rows:
     """Gradient descent at every learning rate."""
     loss, rates = make_loss(options.seed), RATES[options.quick]
     steps, interval = STEPS[options.quick], INTERVAL[options.quick]
@@ -108,7 +105,7 @@ def findings(rows: Rows) -> list[str]:
     ]
 
 
-def draw(rows: Rows, path: str | PathLike[str]) -> None:
+def draw(rows: Rows) -> Figure:
     """The largest eigenvalue over the steps with the line 2 / lr of every learning rate, and the losses below."""
     figure, (top, bottom) = pyplot().subplots(2, 1, figsize=(6.4, 5.6), sharex=True, height_ratios=(3, 2))
     for color, row in zip(COLORS, rows["rates"], strict=False):
@@ -122,4 +119,4 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
     bottom.set(ylabel="loss (nats per token)")
     count_steps(bottom)
     figure.legend(*top.get_legend_handles_labels(), ncols=3, loc="outside lower center")
-    save_figure(figure, path)
+    return figure

@@ -7,25 +7,22 @@ second training, with its own schedule and as many steps as take the time of the
 With `--layers 12` there are fewer rows; with 3, positions are tested beyond the length of training.
 """
 
-import argparse
 import dataclasses
 import functools
 import statistics
 import time
-from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from experiments import scaling_law
 from experiments.measuring.paired import collect, grouped, interval, judged
-from experiments.running import Rows
-from experiments.tables import Table, pivot
+from experiments.report import Figure, Options, Parser, Rows, Table, pivot
 from minitransformer.data.text import TextBatch
 from minitransformer.decoding import log_softmax
 from minitransformer.evaluation.loss import mean_loss
 from minitransformer.models import GPT, TransformerConfig
-from minitransformer.plotting import COLORS, GREY, pyplot, save_figure
+from minitransformer.plotting import COLORS, GREY, pyplot
 from minitransformer.system.process import keep_freed_memory, limit_threads
 from minitransformer.training import Adam, CrossEntropyLoss, Muon, cosine, step_with
 from minitransformer.training.parallel.threads import DataParallel
@@ -70,7 +67,7 @@ WINDOWED = {"RoPE, window": (LENGTH, 0), "RoPE, window, 4 sinks": (LENGTH - 4, 4
 COLUMNS = ("row", "rate", "equal steps", "cost of a step", "equal seconds", "parameters", "bytes cached")
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     """How deep the models are."""
     parser.add_argument("--layers", type=int, choices=(3, 12), default=3, help="3 (the default) or 12")
 
@@ -137,7 +134,7 @@ def cost(name: str, layers: int) -> dict[str, Any]:
     return {"row": name, "cost": float(np.divide(*np.median(times, axis=0)))}
 
 
-def rows(options: argparse.Namespace) -> Rows:
+def rows(options: Options) -> Rows:
     """Tuning, costs, and the runs of equal steps and of equal seconds, saved one by one in the folder of runs."""
     keep_freed_memory()
     layers, quick = options.layers, options.quick
@@ -234,7 +231,7 @@ def findings(rows: Rows) -> list[str]:
     return lines
 
 
-def draw(rows: Rows, path: str | PathLike[str]) -> None:
+def draw(rows: Rows) -> Figure:
     """The differences with their intervals, and the losses by place."""
     figure, axes = pyplot().subplots(1, 1 + bool(placed(rows)), figsize=(10.5, 4.8), squeeze=False)
     left, names = axes[0, 0], list(differences(rows["steps"], rows["steps"], BASE))
@@ -254,4 +251,4 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
             )
         right.set(title=f"Trained on {LENGTH} characters", xlabel="place (characters)", ylabel="nats per character")
         right.legend(fontsize=8)
-    save_figure(figure, path)
+    return figure

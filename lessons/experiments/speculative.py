@@ -7,25 +7,22 @@ v(n), that of a pass over n tokens, both in units of one token of the large mode
     speed = (1 - a^(gamma + 1)) / (1 - a) / (v(gamma + 1) + gamma c)
 """
 
-import argparse
 import statistics
 import time
 from collections.abc import Callable
 from functools import partial
-from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from experiments.measuring.paired import interval, plus_minus
-from experiments.running import Rows
-from experiments.tables import Table
+from experiments.report import Figure, Options, Parser, Rows, Table
 from minitransformer.decoding import Sampling, generate_tokens, log_softmax
 from minitransformer.decoding.faster.incremental import SlidingState
 from minitransformer.decoding.faster.speculative import Speculation
 from minitransformer.decoding.sampling import TEMPERATURE, TOP_P
 from minitransformer.models import GPT
-from minitransformer.plotting import BLUE, GREY, ORANGE, SKY, pyplot, save_figure
+from minitransformer.plotting import BLUE, GREY, ORANGE, SKY, pyplot
 from minitransformer.recipes.saved import open_model
 from minitransformer.system.process import keep_freed_memory, limit_threads
 from minitransformer.system.progress import tqdm
@@ -37,7 +34,7 @@ REPEATS = {True: 5, False: 60}  # of what is timed alone
 GOAL = 1.5
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     """The two models."""
     parser.add_argument("--run", default="runs/shakespeare-large", metavar="RUN", help="a language model")
     parser.add_argument(
@@ -45,7 +42,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def rows(options: argparse.Namespace) -> Rows:
+def rows(options: Options) -> Rows:
     """The costs, and of each text sum min(p, q) and the speed with each gamma, in CPU time on one thread."""
     keep_freed_memory()
     found: Any = [open_model(run, "shakespeare") for run in (options.run, options.draft)]
@@ -159,7 +156,7 @@ def findings(rows: Rows) -> list[str]:
     ]
 
 
-def draw(rows: Rows, path: str | PathLike[str]) -> None:
+def draw(rows: Rows) -> Figure:
     """Measured and predicted speed over gamma."""
     figure, axis = pyplot().subplots()
     found = summaries(rows)
@@ -171,4 +168,4 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
     axis.set(title="Speculative decoding", xlabel="guesses before each pass (gamma)", xticks=GAMMAS)
     axis.set(ylabel="times as fast as without a draft")
     figure.legend(*axis.get_legend_handles_labels(), ncols=2, loc="outside lower center")
-    save_figure(figure, path)
+    return figure

@@ -10,8 +10,6 @@ step(size, dropout, threads) -> a function that takes one step; docs/peers/jax_s
 OMP_NUM_THREADS or OPENBLAS_NUM_THREADS sets the number of threads; the default is the number of processors.
 """
 
-import argparse
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +24,9 @@ from experiments.measuring.steps import (
     torch_is_installed,
 )
 from experiments.measuring.timing import medians, peak_memory
-from experiments.running import Rows
-from experiments.tables import Table, cell
+from experiments.report import Figure, Options, Parser, Rows, Table, cell
 from minitransformer.checks import check_rate
-from minitransformer.plotting import COLORS, GREY, counted, pyplot, save_figure
+from minitransformer.plotting import COLORS, GREY, counted, pyplot
 from minitransformer.system.files import load_module
 from minitransformer.system.process import blas_threads
 from minitransformer.system.progress import tqdm
@@ -39,7 +36,7 @@ SECONDS = {True: 60, False: 150}
 NAMES = (*SIZES, "adam")  # what can be timed; "adam" is the optimizer alone
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     """The options that only this experiment has."""
     parser.add_argument("sizes", nargs="*", metavar="SIZE", help=f"one or more of {', '.join(NAMES)} (default: all)")
     parser.add_argument(
@@ -56,7 +53,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def check(options: argparse.Namespace) -> None:
+def check(options: Options) -> None:
     """Raise ValueError for an option that cannot be used."""
     for name in options.sizes:
         if name not in NAMES:
@@ -68,7 +65,7 @@ def check(options: argparse.Namespace) -> None:
             raise ValueError(f"--peer needs a file with a function step(size, dropout, threads), and {path} has none")
 
 
-def rows(options: argparse.Namespace) -> Rows:
+def rows(options: Options) -> Rows:
     """A step of each size at each rate of dropout. Times are in seconds, memory in bytes, None if not measured."""
     names = options.sizes or NAMES
     jobs = [(name, rate) for name in names for rate in ([None] if name == "adam" else options.dropout)]
@@ -80,7 +77,7 @@ def rows(options: argparse.Namespace) -> Rows:
     return {"steps": steps}
 
 
-def measure(name: str, rate: float | None, options: argparse.Namespace, bar: Any, done: int) -> dict[str, Any]:
+def measure(name: str, rate: float | None, options: Options, bar: Any, done: int) -> dict[str, Any]:
     """Time one row of the table, after those that are `done` -> its columns. The `rate` of "adam" is None."""
     threads, with_torch = blas_threads(), torch_is_installed()
     peers = [Path(path).name for path in options.peer]
@@ -138,7 +135,7 @@ def findings(rows: Rows) -> list[str]:
     return lines
 
 
-def draw(rows: Rows, path: str | PathLike[str]) -> None:
+def draw(rows: Rows) -> Figure:
     """How many times as fast as PyTorch each row is, and how many times as long as its products it takes."""
     steps = [row for row in rows["steps"] if row["size"] != "adam" and row["ratio"]]
     if not steps:
@@ -164,7 +161,7 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
         highest = max(patch.get_height() for patch in axis.patches)
         axis.set(xlabel="size of the model", xlim=(-0.7, len(sizes) - 0.3), ylim=(0, max(1.05, 1.25 * highest)))
     figure.legend(*left.get_legend_handles_labels(), ncols=min(len(rates) + 1, 6), loc="outside lower center")
-    save_figure(figure, path)
+    return figure
 
 
 def _times(found: dict[str, float]) -> dict[str, Any]:

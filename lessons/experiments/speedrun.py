@@ -7,22 +7,19 @@ bits per character of Romeo and Juliet and The Tempest, whole, in windows as lon
 --seconds X` measures one row for longer, and `--optimizers` compares Muon with Adam, at equal steps and in equal time.
 """
 
-import argparse
 import functools
 import math
 import time
-from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from experiments.measuring.paired import collect, grouped, interval, judged, plus_minus
-from experiments.running import Rows
-from experiments.tables import Table
+from experiments.report import Figure, Options, Parser, Rows, Table
 from minitransformer.data import TextBatch, TextTask, load_shakespeare
 from minitransformer.evaluation import mean_loss
 from minitransformer.models import GPT, gpt_config
-from minitransformer.plotting import COLORS, pyplot, save_figure
+from minitransformer.plotting import COLORS, pyplot
 from minitransformer.recipes.text import tokens_per_character
 from minitransformer.system.process import keep_freed_memory, limit_threads
 from minitransformer.tokenizers import BytePairTokenizer
@@ -124,7 +121,7 @@ def train(how: dict[str, Any], seed: int, seconds: float = math.inf, steps: floa
     return {**about, "moving": moving / used, "curve": curve, "bits": result}
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     """Which rows, how many seeds and threads, and whether the optimizers are compared."""
     parser.add_argument("--rows", nargs="+", choices=list(CHANGES), metavar="NAME", help=f"of: {', '.join(CHANGES)}")
     parser.add_argument(
@@ -136,7 +133,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def rows(options: argparse.Namespace) -> Rows:
+def rows(options: Options) -> Rows:
     """Every row and seed, saved one by one: start again to go on after an interruption."""
     seeds = range(options.seed, options.seed + (options.seeds or SEEDS[options.quick]))
     path = options.runs / "experiments" / "speedrun.jsonl"
@@ -201,7 +198,7 @@ def findings(rows: Rows) -> list[str]:
     return lines
 
 
-def draw(rows: Rows, path: str | PathLike[str]) -> None:
+def draw(rows: Rows) -> Figure:
     """The bits during training, the mean of the seeds."""
     figure, axis = pyplot().subplots(figsize=(8, 4.5))
     for i, ((name,), found) in enumerate(grouped(rows["rows"], "row").items()):
@@ -210,4 +207,4 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
         axis.plot(*curve.T, color=COLORS[i % len(COLORS)], marker=".", label=name, **style)
     axis.set(xlabel="seconds of one processor", ylabel=f"bits per character ({GLANCE} windows)")
     axis.legend()
-    save_figure(figure, path)
+    return figure

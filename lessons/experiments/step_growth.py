@@ -4,17 +4,14 @@ One size grows at a time, from a small model with 16 sequences of 32 tokens. The
 of the power that dominates when the size is large.
 """
 
-import argparse
-from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from experiments.measuring.steps import Size, numpy_step
 from experiments.measuring.timing import medians, peak_memory
-from experiments.running import Rows
-from experiments.tables import Table
-from minitransformer.plotting import BLUE, ORANGE, mark_powers, pyplot, save_figure, wrap
+from experiments.report import Figure, Options, Rows, Table
+from minitransformer.plotting import BLUE, ORANGE, mark_powers, pyplot, wrap
 from minitransformer.system.process import blas_threads
 from minitransformer.system.progress import tqdm
 
@@ -31,7 +28,7 @@ GROWTH = {
 }
 
 
-def rows(options: argparse.Namespace) -> Rows:
+def rows(options: Options) -> Rows:
     """Our step at each size of GROWTH, for a tenth of the seconds of a row."""
     jobs = [(what, value) for what, (values, _) in GROWTH.items() for value in values]
     steps = []
@@ -73,7 +70,7 @@ def findings(rows: Rows) -> list[str]:
     return found
 
 
-def draw(rows: Rows, path: str | PathLike[str]) -> None:
+def draw(rows: Rows) -> Figure:
     """Step time and peak memory over each size that grows, both axes logarithmic."""
     width = 2.7 * len(GROWTH)
     figure, axes = pyplot().subplots(2, len(GROWTH), figsize=(width, 4.9), sharex="col", sharey="row", squeeze=False)
@@ -96,4 +93,4 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
     axes[1, 0].set_ylabel("peak memory (MB)")
     title = "Cost of a training step as one size grows, and the power of the size that dominates when it is large"
     figure.suptitle(wrap(title, width))
-    save_figure(figure, path)
+    return figure

@@ -6,16 +6,13 @@ an error of feature i counts 0.9^i. Column i of W is the direction in which feat
 at right angles can do is to keep two features and to answer with the mean of the other three.
 """
 
-import argparse
 from collections import Counter
-from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments.running import Rows
-from experiments.tables import Table
-from minitransformer.plotting import COLORS, GREY, pyplot, save_figure
+from experiments.report import Figure, Options, Rows, Table
+from minitransformer.plotting import COLORS, GREY, pyplot
 from minitransformer.system.process import limit_threads
 from minitransformer.system.progress import tqdm
 from minitransformer.training.optimizers import adam_update
@@ -54,7 +51,7 @@ def backward(dy: np.ndarray, cache: Cache) -> tuple[np.ndarray, np.ndarray]:
     return h.swapaxes(-1, -2) @ dz + dh.swapaxes(-1, -2) @ x, dz.sum(axis=-2, keepdims=True)
 
 
-def rows(options: argparse.Namespace) -> Rows:
+def rows(options: Options) -> Rows:
     """Train a model for each sparsity and seed, all at the same time -> a row for each sparsity."""
     seeds, steps = SEEDS[options.quick], STEPS[options.quick]
     rng = np.random.default_rng([options.seed, 10])
@@ -151,7 +148,7 @@ def wilson(found: int, tried: int) -> tuple[float, float]:
     return (middle - half) / (1 + z2 / tried), (middle + half) / (1 + z2 / tried)
 
 
-def draw(rows: Rows, path: str | PathLike[str]) -> None:
+def draw(rows: Rows) -> Figure:
     """The directions of the features in the best seed of each sparsity, and the losses of all seeds below."""
     found = rows["sparsities"]
     figure = pyplot().figure(figsize=(1.55 * len(found), 4.8))
@@ -176,4 +173,4 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
     axis.legend(loc="lower left")
     figure.suptitle("Five features in two dimensions: the directions of the best seed, and the losses of all")
     figure.legend(*handles, ncols=3, loc="outside lower center")
-    save_figure(figure, path)
+    return figure

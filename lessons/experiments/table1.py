@@ -5,19 +5,16 @@ positions. Here the first is the number of multiply-adds, the second the longest
 each other, and the third the number of layers that connect the first position with the last.
 """
 
-import argparse
 import itertools
 import math
 from collections.abc import Callable
-from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from experiments.measuring.timing import medians
 from experiments.measuring.tracing import Trace
-from experiments.running import Rows
-from experiments.tables import Table, pivot
+from experiments.report import Figure, Options, Rows, Table, pivot
 from minitransformer.core import Layer
 from minitransformer.functional import causal_mask
 from minitransformer.functional.since_2017.patterns import Pattern
@@ -82,7 +79,7 @@ KINDS = {
 }
 
 
-def rows(options: argparse.Namespace) -> Rows:
+def rows(options: Options) -> Rows:
     """Count and time all kinds, and find the paths."""
     lengths = LENGTHS[options.quick]
     layers = [count(name, n, options.seed) for name in KINDS if name != "dilated" for n in lengths]
@@ -247,7 +244,7 @@ def findings(rows: Rows) -> list[str]:
     ]
 
 
-def draw(rows: Rows, path: str | PathLike[str]) -> None:
+def draw(rows: Rows) -> Figure:
     """The multiply-adds, the chains and the times over n, and the layers that connect two positions."""
     figure, axes = pyplot().subplots(2, 2, figsize=(9.0, 6.4))
     panels = {
@@ -275,4 +272,4 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
     title = f"Layers until two tokens {paths[0]['distance']} apart are connected"
     axes[1, 1].set(title=title, xlabel="layers in the stack", ylabel="layer")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), ncols=4, loc="outside lower center")
-    save_figure(figure, path)
+    return figure

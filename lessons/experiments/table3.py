@@ -7,17 +7,14 @@ smoothing) stands beside the paper's perplexity, and exact match beside its BLEU
 read often, so its rows are also measured with FEW examples.
 """
 
-import argparse
 import math
-from os import PathLike
 from typing import Any, NamedTuple
 
 from experiments.measuring.paired import collect, interval, score, train_steps
-from experiments.running import Rows
-from experiments.tables import Table
+from experiments.report import Figure, Options, Parser, Rows, Table
 from minitransformer.data.parsing import VOCABULARY, ParsingTask, encoded
 from minitransformer.models import Transformer, TransformerConfig
-from minitransformer.plotting import COLORS, GREY, pyplot, save_figure
+from minitransformer.plotting import COLORS, GREY, pyplot
 
 SECONDS = {True: 60, False: 1800}
 STEPS = {True: 60, False: 1200}
@@ -66,18 +63,18 @@ VARIATIONS = {
 QUICK = ("base", "1 head", "d_k 4 of 16", "1 layer of 2", "learned positions")
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     """How many seeds."""
     parser.add_argument("--seeds", type=int, metavar="N", help=f"number of seeds (default {SEEDS[False]})")
 
 
-def check(options: argparse.Namespace) -> None:
+def check(options: Options) -> None:
     """ValueError for seeds that have no interval."""
     if options.seeds is not None and not 2 <= options.seeds <= 10:
         raise ValueError(f"--seeds must be from 2 to 10, got {options.seeds}")
 
 
-def rows(options: argparse.Namespace) -> Rows:
+def rows(options: Options) -> Rows:
     """The scores of every row and seed, saved one by one: start again to go on after an interruption."""
     seeds = range(options.seed, options.seed + (options.seeds or SEEDS[options.quick]))
     names = QUICK if options.quick else tuple(VARIATIONS)
@@ -194,7 +191,7 @@ def findings(rows: Rows) -> list[str]:
     return found
 
 
-def draw(rows: Rows, path: str | PathLike[str]) -> None:
+def draw(rows: Rows) -> Figure:
     """The paired differences in loss and exact match with their intervals."""
     figure, axes = pyplot().subplots(1, 2, figsize=(9.0, 5.4), sharey=True)
     for axis, key, label in zip(axes, ("loss", "exact"), ("held-out loss", "exact match"), strict=True):
@@ -206,4 +203,4 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
         axis.axvline(0, color=GREY, linewidth=1, linestyle="--")
         axis.set_yticks(places, list(shown))
         axis.set(xlabel=f"difference in {label}", ylabel="what is changed", title=f"{label}, paired by seed")
-    save_figure(figure, path)
+    return figure

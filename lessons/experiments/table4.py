@@ -7,11 +7,9 @@ into it by the speed that is measured first, with all models in turn: so other w
 example is in both training and test, and the differences are paired by the seed of weights and batches.
 """
 
-import argparse
 import itertools
 import textwrap
 import time
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -19,11 +17,10 @@ import numpy as np
 from experiments.measuring.equal_terms import PARAMETERS, widest
 from experiments.measuring.paired import BATCH, collect, interval, score, train_steps
 from experiments.measuring.steps import make_training_step
-from experiments.running import Rows
-from experiments.tables import Table
+from experiments.report import Figure, Options, Parser, Rows, Table
 from minitransformer.data.parsing import VOCABULARY, ParsingTask, draw_tree, encoded, read_trees
 from minitransformer.models import Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig
-from minitransformer.plotting import COLORS, pyplot, save_figure
+from minitransformer.plotting import COLORS, pyplot
 from minitransformer.system.process import limit_threads
 
 SECONDS = {True: 60, False: 900}
@@ -41,20 +38,20 @@ BOUNDS = (8, 12, 16, 20)  # words of a source: groups for the exact match by len
 TREES = (8, 12)  # words of the sources whose trees are drawn
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     """How many seeds, and further steps of time."""
     parser.add_argument("--seeds", type=int, metavar="N", help=f"number of seeds (default {SEEDS[False]})")
     about = "also compare the attention LSTM and the Transformer at this time, with one seed, without dropout and with"
     parser.add_argument("--longer", type=int, metavar="TIME", help=about)
 
 
-def check(options: argparse.Namespace) -> None:
+def check(options: Options) -> None:
     """ValueError for seeds that are no number of them."""
     if options.seeds is not None and not 1 <= options.seeds <= 10:
         raise ValueError(f"--seeds must be from 1 to 10, got {options.seeds}")
 
 
-def rows(options: argparse.Namespace) -> Rows:
+def rows(options: Options) -> Rows:
     """The scores of every model in every cell, saved one by one: start again to go on after an interruption."""
     seeds = range(options.seed, options.seed + (options.seeds or SEEDS[options.quick]))
     path = options.runs / "experiments" / f"table4{'-quick' if options.quick else ''}.jsonl"
@@ -192,7 +189,7 @@ def findings(rows: Rows) -> list[str]:
     return [*found, f"The best exact match is {best['exact']:.3f}: {best['model']}, time {best['time']}."]
 
 
-def draw(rows: Rows, path: str | PathLike[str]) -> None:
+def draw(rows: Rows) -> Figure:
     """The exact match over time and over data, and the trees of some held-out expressions."""
     figure = pyplot().figure(figsize=(9.0, 7.6))
     top, bottom = figure.subfigures(2, 1, height_ratios=(3, 4))
@@ -220,4 +217,4 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
             lines += ["", "WRONG; the tree of ast:", *draw_tree(read_trees(tree.split()))]
         color = COLORS[2] if answer == tree else COLORS[1]
         bottom.text(0.02 + i / 5, 0.98, "\n".join(lines), va="top", family="monospace", fontsize=7, color=color)
-    save_figure(figure, path)
+    return figure

@@ -6,20 +6,17 @@ of the source is what Bahdanau et al. show in their figure 2: one vector is too 
 cost of training is table 2 of the Transformer's paper.
 """
 
-import argparse
 import dataclasses
 from functools import partial
-from os import PathLike
 from typing import Any
 
 from experiments.measuring.equal_terms import train_all, train_for, widest
-from experiments.running import Rows
-from experiments.tables import Table
+from experiments.report import Figure, Options, Rows, Table
 from minitransformer.data.bible import database_path
 from minitransformer.decoding.search.translate import translate
 from minitransformer.evaluation.translation import bleu_by_length, has_sacrebleu, score
 from minitransformer.inspection import flops_by_parameters
-from minitransformer.plotting import COLORS, GREY, pyplot, save_figure
+from minitransformer.plotting import COLORS, GREY, pyplot
 from minitransformer.recipes import get_recipe
 from minitransformer.recipes.translation import flops_of
 from minitransformer.system.process import keep_freed_memory, limit_threads
@@ -38,7 +35,7 @@ IN_PAPER = {
 TITLES = {"lstm": "LSTM, fixed vector", "lstm-attention": "LSTM, additive attention", "transformer": "Transformer"}
 
 
-def rows(options: argparse.Namespace) -> Rows:
+def rows(options: Options) -> Rows:
     """The scores of the three models. Raises ValueError if the sentences or sacrebleu are not installed."""
     if not has_sacrebleu():
         raise ValueError("BLEU needs sacrebleu, which is not installed: pip install -e '.[translation]'")
@@ -123,7 +120,7 @@ def findings(rows: Rows) -> list[str]:
     return [f"BLEU with a beam of 4: {scores}.", f"FLOPs of training, in the same CPU time: {costs}."]
 
 
-def draw(rows: Rows, path: str | PathLike[str]) -> None:
+def draw(rows: Rows) -> Figure:
     """BLEU of every model over the length of the source, each group at the middle of its lengths; and over the cost."""
     figure, (axis, costs) = pyplot().subplots(1, 2, figsize=(9, 4), sharey=True)
     for color, row in zip(COLORS, rows["models"], strict=False):
@@ -139,4 +136,4 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
     costs.set(title="Table 2: ours (counted), the paper's (stated)", xlabel="FLOPs of training", xscale="log")
     handles = [*axis.get_legend_handles_labels()[0], *costs.get_legend_handles_labels()[0]]
     figure.legend(handles=handles, ncols=3, loc="outside lower center")
-    save_figure(figure, path)
+    return figure

@@ -11,7 +11,7 @@ import experiments
 from experiments import EXPERIMENTS, alignment, device, gradient_reach, lengths, running, table1
 from experiments.measuring import equal_terms
 from experiments.measuring.steps import torch_is_installed
-from experiments.tables import Table, as_markdown, as_text, pivot
+from experiments.report import Table, as_markdown, as_text, pivot
 from minitransformer import plotting
 from minitransformer.data import get_task
 from tests.cli.run import run
@@ -45,9 +45,7 @@ def tier(name):
 def drawn(monkeypatch):
     """The figures of experiments, which are kept instead of saved."""
     figures = []
-    for name in EXPERIMENTS:
-        if hasattr(running.find(name), "save_figure"):
-            monkeypatch.setattr(running.find(name), "save_figure", lambda figure, path: figures.append((figure, path)))
+    monkeypatch.setattr(running, "save_figure", lambda figure, path: figures.append((figure, path)))
     yield figures
     for figure, _ in figures:
         plotting.pyplot().close(figure)
@@ -55,7 +53,7 @@ def drawn(monkeypatch):
 
 def test_the_list_names_every_file_of_the_room_with_its_question(capsys):
     files = {path.stem for path in Path(experiments.__file__).parent.glob("*.py")}
-    assert {name.replace("-", "_") for name in EXPERIMENTS} == files - {"__init__", "running", "tables"}
+    assert {name.replace("-", "_") for name in EXPERIMENTS} == files - {"__init__", "running", "report"}
     status, out, _ = run(capsys, "experiment", "--json")
     assert status == 0
     for name, question in json.loads(out.splitlines()[-1]).items():
@@ -186,10 +184,11 @@ def test_a_model_looks_at_the_letter_it_writes_if_the_largest_weight_is_on_it():
     assert found["weight"] == pytest.approx((0.7 + 0.3 + 1.0) / 3)
 
 
-def test_the_figure_of_lengths_says_every_share_without_rounding_it_up(drawn):
+def test_the_figure_of_lengths_says_every_share_without_rounding_it_up():
     shares = {6: 1.0, 12: 0.995, 13: 0.005, 48: 0.0}
     scores = [{"task": "copy", "positions": "rope", "length": n, "exact_match": x} for n, x in shares.items()]
-    lengths.draw({"scores": scores}, None)
-    panel = drawn[0][0].axes[0]
+    figure = lengths.draw({"scores": scores})
+    panel = figure.axes[0]
     assert [text.get_text() for text in panel.texts] == ["100", "99.5", "0.5", "0"]
     assert set(panel.lines[0].get_xdata()) == {1.5}  # between 12, the longest in training, and 13
+    plotting.pyplot().close(figure)

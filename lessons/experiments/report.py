@@ -1,7 +1,13 @@
-"""One kind of table, for the terminal and for the pages of the documentation."""
+"""What experiments take and report: their options, rows, and one kind of table, for the terminal and for pages."""
 
+import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
+
+Options = argparse.Namespace
+Parser = argparse.ArgumentParser
+Rows = dict[str, list[dict[str, Any]]]  # all that was measured, as JSON can hold it
+Figure = Any  # matplotlib's, which is imported only when something is drawn
 
 
 class Table(NamedTuple):
