@@ -15,7 +15,7 @@ from experiments.report import Figure, Options, Rows, Table, pivot
 from minitransformer.config import ATTENTION, TransformerConfig
 from minitransformer.functional import causal_mask
 from minitransformer.models.since_2017.build import attention_kind
-from minitransformer.plotting import COLORS, counted, mark_powers, pyplot, save_figure
+from minitransformer.plotting import COLORS, counted, mark_powers, pyplot
 from minitransformer.system.process import blas_threads, keep_freed_memory
 from minitransformer.system.progress import tqdm
 

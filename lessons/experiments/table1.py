@@ -22,7 +22,7 @@ from minitransformer.layers import GeneralSelfAttention, SelfAttention
 from minitransformer.layers.before_2017.convolution import Conv1d
 from minitransformer.layers.before_2017.recurrent import LSTM
 from minitransformer.layers.since_2017.attention_kinds import TiledAttention
-from minitransformer.plotting import COLORS, GREY, mark_powers, pyplot, save_figure
+from minitransformer.plotting import COLORS, GREY, mark_powers, pyplot
 from minitransformer.system.process import limit_threads
 from minitransformer.system.progress import tqdm
 
