@@ -71,8 +71,8 @@ def pytest_configure(config):
     settings.load_profile("suite")
 
 
-@pytest.fixture
-def signals_of_a_terminal():
+@contextlib.contextmanager
+def usual_signals():
     """Signals are handled as in a terminal, even where the tests run after nohup or in the background, and ignore them.
 
     The processes that a test starts inherit what is ignored.
@@ -80,9 +80,18 @@ def signals_of_a_terminal():
     usual = {"SIGINT": signal.default_int_handler, "SIGQUIT": signal.SIG_DFL, "SIGHUP": signal.SIG_DFL}
     numbers = [(getattr(signal, name), handler) for name, handler in usual.items() if hasattr(signal, name)]
     before = [(number, signal.signal(number, handler)) for number, handler in numbers]
-    yield
-    for number, handler in before:
-        signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
+
+
+@pytest.fixture
+def signals_of_a_terminal():
+    """The same around a test."""
+    with usual_signals():
+        yield
 
 
 def cupy_runs():

@@ -37,6 +37,11 @@ def test_each_id_gets_all_of_its_rows(ids):
     assert relative_error(table, expected) <= 1e-14
 
 
+def test_a_single_id_outside_the_table_is_refused():
+    with pytest.raises(IndexError, match="the token id 9"):
+        scatter_add(device(np.ones((V, C))), np.array([V]), device(np.ones((1, C))))
+
+
 def test_no_rows_at_all_change_nothing():
     table = device(np.ones((V, C)))
     scatter_add(table, np.zeros(0, np.int64), device(np.ones((0, C))))

@@ -27,6 +27,11 @@ def test_scores_that_are_not_scaled_are_those_of_larger_queries():
     assert relative_error(scaled(x, memory), expected) <= 1e-13
 
 
+def test_rotary_positions_turn_queries_and_keys_which_may_be_wider_than_values():
+    wide = randomize(Encoder(config(positions="rope", d_k=6, d_v=4), dtype=np.float64))
+    assert wide(random_array(np.random.default_rng(6), B, T, C)).shape == (B, T, C)
+
+
 def sees_later(layer, *more):
     """Whether a change of the last token changes the output of the first."""
     x = random_array(np.random.default_rng(4), B, T, C)

@@ -235,6 +235,10 @@ def test_every_block_is_cut_by_itself():
     ]
 
 
+def test_what_has_no_cut_is_that_of_rank_0():
+    assert join_states([{"b": 1}, {"b": 2}], {}) == {"b": 1}
+
+
 def test_units_are_shared_as_evenly_as_they_can_be():
     assert first_units(4, 3) == [0, 1, 2, 4]
     assert first_units(8, 2) == [0, 4, 8]

@@ -65,7 +65,8 @@ def test_dark_pixels_are_read_like_light_ones_and_none_counts_as_padding():
 
 def test_weights_begin_as_those_of_a_linear_layer_and_depend_on_the_seed():
     config = build().config
-    first, same_seed, other = (ViT(config, num_classes=CLASSES, patch_size=P, seed=seed) for seed in (0, 0, 1))
+    seeds = ({"seed": 0}, {}, {"seed": 1})
+    first, same_seed, other = (ViT(config, num_classes=CLASSES, patch_size=P, **seed) for seed in seeds)
     W = host(first.embedding.tokens.W.data)
     assert 0.5 < np.abs(W).max() / math.sqrt(6 / (P + C)) <= 1
     assert same(W, same_seed.embedding.tokens.W.data)

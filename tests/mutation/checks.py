@@ -21,6 +21,7 @@ import pytest
 
 from minitransformer.backend import use_backend
 from minitransformer.gradcheck.subjects import SUBJECTS
+from tests.conftest import usual_signals
 from tests.kernels.cuda_on_cpu import COMPILER, CudaOnCpu, forget_kernels
 from tests.oracle.reference_file import read
 
@@ -134,10 +135,11 @@ def _checks_of(level, module_name, drawn=False):
     module = importlib.import_module(module_name)
     own = {name: value for name, value in vars(module).items() if getattr(value, "__module__", None) == module_name}
     cached = tuple(value for value in own.values() if hasattr(value, "cache_clear"))
-    tests = [value for name, value in own.items() if name.startswith("test_") and _can_be_called(value, drawn)]
+    used = _fixtures_used(getattr(module, "pytestmark", []))
+    tests = [value for name, value in own.items() if name.startswith("test_") and _can_be_called(value, drawn, used)]
     file = module_name.replace(".", "/") + ".py"
     return [
-        Check(f"{file}::{test.__name__}{label}", level, functools.partial(_run_test, test, arguments), cached)
+        Check(f"{file}::{test.__name__}{label}", level, functools.partial(_run_test, test, arguments, used), cached)
         for test in tests
         for label, arguments in _cases(test)
     ]
@@ -175,15 +177,23 @@ FIXTURES = {
     "device": _device,
     "stored": lambda: contextlib.nullcontext(read()[0]),  # read again each time: a bug may write to it
     "record_property": lambda: contextlib.nullcontext(lambda *named_value: None),
+    "signals_of_a_terminal": usual_signals,
 }
 
 
-def _can_be_called(test, drawn):
-    if any(mark.name in ("exhaustive", "weekly") for mark in getattr(test, "pytestmark", [])):
+def _can_be_called(test, drawn, used):
+    marks = getattr(test, "pytestmark", [])
+    if any(mark.name in ("exhaustive", "weekly") for mark in marks):
         return False  # the quick tests should find every bug
     parametrized = {name for mark in _marks(test) for name in _argument_names(mark)}
-    missing = set(inspect.signature(test).parameters) - parametrized - FIXTURES.keys()
-    return not missing and (drawn or not hasattr(test, "hypothesis"))
+    wanted = {*inspect.signature(test).parameters, *used, *_fixtures_used(marks)}
+    return wanted - parametrized <= FIXTURES.keys() and (drawn or not hasattr(test, "hypothesis"))
+
+
+def _fixtures_used(marks):
+    """The names that these marks of a test or of a file, one or a list, give to `usefixtures`."""
+    marks = marks if isinstance(marks, list) else [marks]
+    return {name for mark in marks if mark.name == "usefixtures" for name in mark.args}
 
 
 def _marks(test):
@@ -235,9 +245,11 @@ def _label(name, value, i):
     return text.strip("'") if len(text) <= 60 and " at 0x" not in text and "\n" not in text else f"{name}{i}"
 
 
-def _run_test(test, arguments):
+def _run_test(test, arguments, used):
     """One case of a test, with its fixtures. Afterwards the backend is NumPy again, as a test may switch it."""
     wanted = set(inspect.signature(test).parameters) & FIXTURES.keys() - arguments.keys()
     with contextlib.ExitStack() as stack:
         stack.enter_context(use_backend("numpy"))
+        for name in used | _fixtures_used(getattr(test, "pytestmark", [])):
+            stack.enter_context(FIXTURES[name]())
         test(**arguments, **{name: stack.enter_context(FIXTURES[name]()) for name in wanted})

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -18,17 +19,14 @@ from minitransformer.training import Adam, AverageOfLast, ExponentialAverage, Tr
 from minitransformer.training.run import TrainingRun
 from tests.helpers import same
 
-pytestmark = pytest.mark.host_only  # CuPy's generators cannot be saved
+pytestmark = [
+    pytest.mark.host_only,  # CuPy's generators cannot be saved
+    pytest.mark.usefixtures("signals_of_a_terminal"),
+]
 
 STEPS = 15
 SIZES = {"vocab_size": 29, "d_model": 16, "num_heads": 2, "d_ff": 32, "num_layers": 1, "max_len": 16}
 AVERAGES = {"of the last": lambda: AverageOfLast(STEPS, interval=1), "exponential": lambda: ExponentialAverage(0.9)}
-
-
-@pytest.fixture(autouse=True)
-def handled(monkeypatch, signals_of_a_terminal):
-    """Trainings tell about themselves, and Ctrl-C is handled as in a terminal."""
-    monkeypatch.setattr(loop, "TrainingRun", Watched)
 
 
 class Watched(TrainingRun):
@@ -60,7 +58,8 @@ class Training:
         self.record, averaging = record, self.average()
         averaging.training = self
         options = {**self.options, "averaging": averaging, "evaluate": evaluate, "resume": resume}
-        return train(self.model, get_task("copy"), self.optimizer, lambda step: 1e-3 / step, **options)
+        with mock.patch.object(loop, "TrainingRun", Watched):
+            return train(self.model, get_task("copy"), self.optimizer, lambda step: 1e-3 / step, **options)
 
 
 def fingerprint(run):

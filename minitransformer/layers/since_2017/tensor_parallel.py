@@ -181,11 +181,11 @@ def shard(layer: AnyLayer, ranks: Ranks) -> AnyLayer:
     """
     if type(layer) in SHARDED:
         return SHARDED[type(layer)](layer, ranks)
-    for name, value in vars(layer).items():
-        if isinstance(value, Layer):
+    if isinstance(layer, (list, tuple)):
+        return type(layer)(shard(item, ranks) for item in layer)
+    if isinstance(layer, Layer):
+        for name, value in vars(layer).items():
             setattr(layer, name, shard(value, ranks))
-        elif isinstance(value, (list, tuple)):
-            setattr(layer, name, type(value)(shard(item, ranks) if isinstance(item, Layer) else item for item in value))
     return layer
 
 
