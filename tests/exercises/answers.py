@@ -1,8 +1,8 @@
 """Files as learners hand them in: the exercise's file, with an answer after it that replaces the stubs.
 
 The solutions are in lessons/exercises. The files of handed_in hold, for each exercise, a right answer that is written
-in another way, and wrong ones that were written without a look at the known mistakes. A wrong answer begins with what
-must be said about each of its functions: the name of a known mistake, or a clue.
+in another way, and for some wrong ones that were written without a look at the known mistakes. A wrong answer begins
+with what must be said about each of its functions: the name of a known mistake, or a clue.
 """
 
 import re

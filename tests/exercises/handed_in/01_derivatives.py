@@ -32,14 +32,3 @@ def complex_step(f, x):
             z[i, j] += 1e-30j
             gradient[i, j] = f(z).imag / 1e-30
     return gradient
-
-
-# --- wrong: forward_difference
-# central_difference: the difference is one-sided
-def central_difference(f, x, h=6e-6):
-    gradient = np.zeros(x.shape)
-    for i in np.ndindex(*x.shape):
-        moved = x.copy()
-        moved[i] += h
-        gradient[i] = (f(moved) - f(x)) / h
-    return gradient

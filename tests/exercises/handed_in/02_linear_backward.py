@@ -18,13 +18,6 @@ def linear_backward(dy, cache):
     return dy @ W.T, dW, dy.sum(axis=(0, 1))
 
 
-# --- wrong: mix_forward_again
-# mix_backward: W is not transposed in dx
-def mix_backward(dy, cache):
-    x, W = cache
-    return dy @ W, np.einsum("btc,btd->cd", x, dy)
-
-
 # --- wrong: two_sequences
 # linear_backward: does it take B = 2 for granted?
 def linear_backward(dy, cache):

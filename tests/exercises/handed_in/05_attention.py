@@ -5,15 +5,6 @@ def attention(q, k, v):
     return np.einsum("bts,bse->bte", p, v), p
 
 
-# --- wrong: no_maximum
-# attention: exp is taken of the scores as they are
-def attention(q, k, v):
-    s = q @ k.swapaxes(1, 2) / math.sqrt(q.shape[2])
-    e = np.exp(s)
-    p = e / e.sum(axis=-1, keepdims=True)
-    return p @ v, p
-
-
 # --- wrong: one_maximum_for_all
 # attention: each row of p sums to 1
 def attention(q, k, v):

@@ -7,15 +7,6 @@ def attention_backward(do, cache):
     return np.einsum("bts,bsd->btd", ds, k), np.einsum("bts,btd->bsd", ds, q), np.einsum("bts,bte->bse", p, do)
 
 
-# --- wrong: scale_of_keys_length
-# attention_backward: the scores are divided by the root of the number of keys
-def attention_backward(do, cache):
-    q, k, v, p = cache
-    dp = do @ v.swapaxes(1, 2)
-    ds = p * (dp - (dp * p).sum(-1, keepdims=True)) / math.sqrt(k.shape[1])
-    return ds @ k, ds.swapaxes(1, 2) @ q, p.swapaxes(1, 2) @ do
-
-
 # --- wrong: single_precision
 # attention_backward: Is there a float32 on the way
 def attention_backward(do, cache):
@@ -23,12 +14,3 @@ def attention_backward(do, cache):
     dp = do.astype(np.float32) @ v.swapaxes(1, 2)
     ds = p * (dp - (dp * p).sum(-1, keepdims=True)) / math.sqrt(q.shape[2])
     return ((ds @ k).astype(float), (ds.swapaxes(1, 2) @ q).astype(float), (p.swapaxes(1, 2) @ do))
-
-
-# --- wrong: softmax_over_queries
-# attention_backward: the average of dp is taken over the rows
-def attention_backward(do, cache):
-    q, k, v, p = cache
-    dp = do @ v.swapaxes(1, 2)
-    ds = p * (dp - (dp * p).sum(axis=1, keepdims=True)) / math.sqrt(q.shape[2])
-    return ds @ k, ds.swapaxes(1, 2) @ q, p.swapaxes(1, 2) @ do

@@ -11,13 +11,6 @@ def target_mask(ids, pad=0):
     return np.einsum("tu,bu->btu", causal_mask(ids.shape[1])[0, 0], ids != pad)[:, None]
 
 
-# --- wrong: either
-# target_mask: a look is allowed if either mask allows it
-def target_mask(ids, pad=0):
-    T = ids.shape[1]
-    return np.tri(T, dtype=bool)[None, None] | (ids != pad)[:, None, None, :]
-
-
 # --- wrong: ones_and_zeros
 # causal_mask: mask has the dtype float64, but should hold booleans
 # padding_mask: mask has the dtype int64, but should hold booleans
@@ -32,10 +25,3 @@ def padding_mask(ids, pad=0):
 
 def target_mask(ids, pad=0):
     return (causal_mask(ids.shape[1]) * padding_mask(ids, pad)).tolist()
-
-
-# --- wrong: padded_queries_too
-# target_mask: queries at padding may not look, either
-def target_mask(ids, pad=0):
-    real = ids != pad
-    return (np.tri(ids.shape[1], dtype=bool) & real[:, None, :] & real[:, :, None])[:, None]

@@ -7,13 +7,6 @@ def shift_head(letters, n):
     return [W_q.tolist(), W_k.tolist()]
 
 
-# --- wrong: rolls_around
-# shift_head: position 0 attends to the last position
-def shift_head(letters, n):
-    nothing = np.zeros((letters, n))
-    return np.vstack([nothing, 40 * np.roll(np.eye(n), -1, axis=1)]), np.vstack([nothing, np.eye(n)])
-
-
 # --- wrong: soft
 # shift_head: each row has one weight near 1, because its best score is far above the others
 def shift_head(letters, n):

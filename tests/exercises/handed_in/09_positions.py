@@ -11,25 +11,6 @@ def turn(k, C):
     return np.linalg.lstsq(behind, ahead, rcond=None)[0]
 
 
-# --- wrong: degrees_from_one
-# sinusoids: positions are counted from 1
-def sinusoids(length, C):
-    p = np.arange(1, length + 1)[:, None]
-    angle = p / 10000 ** (np.arange(0, C, 2) / C)
-    PE = np.empty((length, C))
-    PE[:, ::2], PE[:, 1::2] = np.sin(angle), np.cos(angle)
-    return PE
-
-
-# --- wrong: ends_meet
-# sinusoids: the frequencies end at 1/10000
-def sinusoids(length, C):
-    angle = np.arange(length)[:, None] / 10000 ** np.linspace(0, 1, C // 2)
-    PE = np.empty((length, C))
-    PE[:, ::2], PE[:, 1::2] = np.sin(angle), np.cos(angle)
-    return PE
-
-
 # --- wrong: other_direction
 # turn: it turns the other way
 def turn(k, C):

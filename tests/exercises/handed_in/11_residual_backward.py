@@ -10,14 +10,6 @@ def pre_norm_backward(dy, cache):
     return np.add(dy, back_norm(back_sublayer(np.where(m == 0, 0, dy) * m.max())))
 
 
-# --- wrong: mask_after
-# post_norm_backward: the dropout mask comes after the sub-layer on the way back
-def post_norm_backward(dy, cache):
-    m, back_sublayer, back_norm = cache
-    ds = back_norm(dy)
-    return ds + m * back_sublayer(ds)
-
-
 # --- wrong: whole_sum_through_norm
 # pre_norm_backward: the identity path goes through the norm
 def pre_norm_backward(dy, cache):

@@ -5,13 +5,3 @@ def encoder_layer_backward(dy, cache):
     da = np.einsum("pbtc->btc", [at_sum, back_feed_forward(at_sum)])
     at_sum = back_norm_1(da)
     return np.einsum("pbtc->btc", [at_sum, *back_attention(at_sum)]), da
-
-
-# --- wrong: residual_forgotten
-# encoder_layer_backward: the path around the attention is forgotten
-def encoder_layer_backward(dy, cache):
-    back_attention, back_norm_1, back_feed_forward, back_norm_2 = cache
-    ds = back_norm_2(dy)
-    da = ds + back_feed_forward(ds)
-    ds = back_norm_1(da)
-    return sum(back_attention(ds)), da

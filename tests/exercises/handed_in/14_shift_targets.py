@@ -9,26 +9,6 @@ def shift_targets(answer):
     return np.array(target_in), np.array(target_out)
 
 
-# --- wrong: eos_in_last_column
-# shift_targets: eos is at the end of the row, after the padding
-def shift_targets(answer):
-    B, L = answer.shape
-    target_in = np.hstack([np.full((B, 1), BOS), answer])
-    target_out = np.hstack([answer, np.full((B, 1), EOS)])
-    return target_in, target_out
-
-
-# --- wrong: first_padding_must_exist
-# shift_targets: eos is at the first padding, and rows without padding have none
-def shift_targets(answer):
-    B, L = answer.shape
-    target_in = np.concatenate([np.full((B, 1), BOS), answer], axis=1)
-    target_out = np.concatenate([answer, np.zeros((B, 1), int)], axis=1)
-    for row, out in zip(answer, target_out):
-        out[np.argmax(row == PAD)] = EOS
-    return target_in, target_out
-
-
 # --- wrong: fractions
 # shift_targets: target_in has the dtype float64, but should hold integers
 def shift_targets(answer):

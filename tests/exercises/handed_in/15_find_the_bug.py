@@ -22,12 +22,3 @@ def masked_loss(logits, targets):
     wanted = logits[targets != PAD]  # (N, V)
     right = np.eye(logits.shape[-1])[targets[targets != PAD]]
     return (np.log(np.exp(wanted).sum(axis=-1)) - np.einsum("nv,nv->n", wanted, right)).mean()
-
-
-# --- wrong: gamma_twice
-# layer_norm_backward: γ is applied twice
-def layer_norm_backward(dy, cache):
-    x_hat, sigma, gamma = cache
-    g = gamma * dy
-    dx = gamma * (g - g.mean(-1, keepdims=True) - x_hat * (g * x_hat).mean(-1, keepdims=True)) / sigma
-    return dx, (dy * x_hat).sum(axis=(0, 1)), dy.sum(axis=(0, 1))

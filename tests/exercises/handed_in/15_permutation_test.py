@@ -5,21 +5,6 @@ def is_equivariant(layer, x, rng):
     return bool(np.linalg.norm(back - layer(x)) <= 1e-6 * np.linalg.norm(x))
 
 
-# --- wrong: invariant
-# verdicts: it asks whether the output stays as it is, which is invariance
-def is_equivariant(layer, x, rng):
-    order = rng.permutation(len(x))
-    return bool(np.allclose(layer(x[order]), layer(x)))
-
-
-# --- wrong: one_swap
-# verdicts: only two tokens change places
-def is_equivariant(layer, x, rng):
-    order = np.arange(len(x))
-    order[:2] = 1, 0
-    return bool(np.allclose(layer(x[order]), layer(x)[order]))
-
-
 # --- wrong: to_the_last_bit
 # verdicts: it asks for equality to the last digit
 def is_equivariant(layer, x, rng):

@@ -6,17 +6,6 @@ def extend(x, K, V, W, P):
     return np.einsum("bt,bte->be", p, V), K, V
 
 
-# --- wrong: appended_after_use
-# extend: the new token does not see itself
-def extend(x, K, V, W, P):
-    W_q, W_k, W_v = W
-    B, t, D = K.shape
-    x = (x + P[t])[:, None]
-    q, k, v = x @ W_q, x @ W_k, x @ W_v
-    o = softmax(q @ K.swapaxes(1, 2) / math.sqrt(D)) @ V
-    return o[:, 0], np.concatenate([K, k], 1), np.concatenate([V, v], 1)
-
-
 # --- wrong: neither_used_nor_kept
 # extend: k, v: the new key and value are not kept
 def extend(x, K, V, W, P):
@@ -24,21 +13,6 @@ def extend(x, K, V, W, P):
     B, t, D = K.shape
     x = x + P[t]
     return x @ W_v, K, V
-
-
-# --- wrong: no_position
-# extend: the new token has no position
-def extend(x, K, V, W, P):
-    q, k, v = (x[:, None] @ matrix for matrix in W)
-    K, V = np.concatenate([K, k], 1), np.concatenate([V, v], 1)
-    return (softmax(q @ K.swapaxes(1, 2) / math.sqrt(K.shape[2])) @ V)[:, 0], K, V
-
-
-# --- wrong: old_tokens_only
-# extend: the new key and value are neither used nor kept
-def extend(x, K, V, W, P):
-    q = (x + P[K.shape[1]])[:, None] @ W[0]
-    return (softmax(q @ K.swapaxes(1, 2) / math.sqrt(K.shape[2])) @ V)[:, 0], K, V
 
 
 # --- wrong: window_of_four

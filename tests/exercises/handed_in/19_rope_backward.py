@@ -8,11 +8,3 @@ def rotate_backward(dy, cache):
 # rotate_backward: the gradient is turned forward once more
 def rotate_backward(dy, cache):
     return rotate(dy, *cache)[0]
-
-
-# --- wrong: halves
-# rotate_backward: feature i is paired with feature i + D/2
-def rotate_backward(dy, cache):
-    cos, sin = cache
-    first, second = np.split(dy, 2, axis=-1)
-    return np.concatenate([first * cos + second * sin, second * cos - first * sin], axis=-1)

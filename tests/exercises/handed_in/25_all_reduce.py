@@ -4,12 +4,6 @@ def share_gradient(gradients, tokens):
     return np.broadcast_to(g, (len(tokens), *g.shape))
 
 
-# --- wrong: mean_of_machines
-# share_gradient: the gradients are averaged
-def share_gradient(gradients, tokens):
-    return [np.mean(gradients, axis=0) for _ in gradients]
-
-
 # --- wrong: sum_of_tokens
 # share_gradient: each gradient is multiplied by its tokens, but the sum is never divided
 def share_gradient(gradients, tokens):
