@@ -14,6 +14,7 @@ from experiments.report import Figure, Options, Rows, Table
 from minitransformer.data.tasks import Recall
 from minitransformer.data.text import TextTask
 from minitransformer.evaluation import decode_and_score, mean_loss
+from minitransformer.layers.since_2017.kv_cache import make_kv_caches
 from minitransformer.models import GPT
 from minitransformer.plotting import BLUE, COLORS, GREY, pyplot
 from minitransformer.recipes import get_recipe
@@ -108,7 +109,7 @@ def text_rows(data: TextTask, quick: bool, seed: int) -> list[dict[str, Any]]:
 
 def decoding_bytes(model: GPT) -> int:
     """What decoding keeps of one text of `max_len` tokens."""
-    return sum(kv_cache.nbytes for kv_cache in model.blocks.make_kv_caches(1, model.config.max_len))
+    return sum(kv_cache.nbytes for kv_cache in make_kv_caches(model.blocks, 1, model.config.max_len))
 
 
 def recall_rows(quick: bool, seed: int) -> list[dict[str, Any]]:

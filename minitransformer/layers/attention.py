@@ -27,7 +27,6 @@ from minitransformer.functional import (
 )
 from minitransformer.functional.linear import LinearCache
 from minitransformer.layers.linear import Linear
-from minitransformer.layers.since_2017.kv_cache import KVCache
 
 
 class SelfAttentionCache(NamedTuple):
@@ -140,11 +139,6 @@ class SelfAttention(MultiHeadAttention):
         dq, dk, dv = self._attend_backward(dmerged, cache.attention)
         return self.qkv.backward(merge_heads(dq, dk, dv), cache.qkv)
 
-    def make_kv_cache(self, batch: int, max_len: int) -> Any:
-        """What decoding keeps of the tokens of `batch` sequences of at most `max_len` tokens."""
-        D = self.widths[0] // self.num_heads
-        return KVCache((batch, self.num_heads, max_len, D), self.output.W.data.dtype)
-
     def extend(self, x: xp.ndarray, kv_cache: Any, allowed: xp.ndarray | None = None) -> xp.ndarray:
         """n new tokens x (B, n, C), in decoding -> y (B, n, C). Their keys and values are appended to `kv_cache`.
 
@@ -200,10 +194,9 @@ class CrossAttention(MultiHeadAttention):
         dmemory = self.kv.backward(merge_heads(dk, dv), cache.kv)
         return dx, dmemory
 
-    def read(self, memory: xp.ndarray) -> KVCache:
-        """The keys and values of the memory (B, S, C), computed once for all tokens that will be decoded -> KVCache."""
-        k, v = (split_heads(each, self.num_heads) for each in parts(self.kv(memory), self.widths[1:]))
-        return KVCache.filled(k, v)
+    def read(self, memory: xp.ndarray) -> list[xp.ndarray]:
+        """The keys and values (B, H, S, D) of the memory (B, S, C), computed once for all tokens that are decoded."""
+        return [split_heads(each, self.num_heads) for each in parts(self.kv(memory), self.widths[1:])]
 
     def extend(self, x: xp.ndarray, kv_cache: Any, allowed: xp.ndarray | None = None) -> xp.ndarray:
         """n new tokens x (B, n, C), in decoding -> y (B, n, C): they attend to the keys and values that were `read`."""

@@ -8,7 +8,6 @@ import numpy as np
 from minitransformer.backend import xp
 from minitransformer.core import Layer
 from minitransformer.layers.residual import Residual, ResidualCache
-from minitransformer.layers.since_2017.kv_cache import KVCache
 from minitransformer.layers.stack import LayerStack, StackCache
 
 
@@ -51,12 +50,12 @@ class DecoderLayer(Layer):
     def extend(
         self,
         x: xp.ndarray,
-        kv_cache: KVCache,
-        memory_kv_cache: KVCache,
+        kv_cache: Any,
+        memory_kv_cache: Any,
         allowed: xp.ndarray | None = None,
         memory_allowed: xp.ndarray | None = None,
     ) -> xp.ndarray:
-        """n new tokens x (B, n, C), in decoding -> y (B, n, C); `memory_kv_cache` is from `CrossAttention.read`."""
+        """n new tokens x (B, n, C), in decoding -> y (B, n, C); `memory_kv_cache` has the memory's keys and values."""
         a = self.self_attention.extend(x, kv_cache, allowed)
         return self.feed_forward(self.cross_attention.extend(a, memory_kv_cache, memory_allowed))
 
@@ -90,15 +89,11 @@ class Decoder(LayerStack):
             dmemory = dmemory + dmemory_layer
         return dy, dmemory
 
-    def read(self, memory: xp.ndarray) -> list[KVCache]:
-        """The keys and values of memory (B, S, C) for each layer's cross-attention -> one KV cache for each layer."""
-        return [layer.cross_attention.sublayer.read(memory) for layer in self.layers]
-
     def extend(
         self,
         x: xp.ndarray,
-        kv_caches: Sequence[KVCache],
-        memory_kv_caches: Sequence[KVCache],
+        kv_caches: Sequence[Any],
+        memory_kv_caches: Sequence[Any],
         allowed: xp.ndarray | None = None,
         memory_allowed: xp.ndarray | None = None,
     ) -> xp.ndarray:

@@ -1,13 +1,12 @@
 """The encoder (paper section 3.1, the left half of figure 1)."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from minitransformer.backend import xp
 from minitransformer.core import Layer
 from minitransformer.layers.residual import Residual, ResidualCache
-from minitransformer.layers.since_2017.kv_cache import KVCache
 from minitransformer.layers.stack import LayerStack, StackCache
 
 
@@ -41,7 +40,7 @@ class EncoderLayer(Layer):
         da = self.feed_forward.backward(dy, cache.feed_forward)
         return self.self_attention.backward(da, cache.self_attention)
 
-    def extend(self, x: xp.ndarray, kv_cache: KVCache, allowed: xp.ndarray | None = None) -> xp.ndarray:
+    def extend(self, x: xp.ndarray, kv_cache: Any, allowed: xp.ndarray | None = None) -> xp.ndarray:
         """n new tokens x (B, n, C), in decoding -> y (B, n, C); see `SelfAttention.extend`."""
         return self.feed_forward(self.self_attention.extend(x, kv_cache, allowed))
 

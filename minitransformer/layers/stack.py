@@ -7,7 +7,6 @@ import numpy as np
 
 from minitransformer.backend import xp
 from minitransformer.core import Layer
-from minitransformer.layers.since_2017.kv_cache import KVCache
 
 
 class StackCache(NamedTuple):
@@ -72,11 +71,7 @@ class LayerStack(Layer):
         lowest = 0 if needs_dx else next(trained, len(self.layers))
         return zip(reversed(self.layers[lowest:]), reversed(cache.layers[lowest:]), strict=True)
 
-    def make_kv_caches(self, batch: int, max_len: int) -> list[Any]:
-        """Empty KV caches for `batch` sequences of at most `max_len` tokens, one for each layer."""
-        return [layer.self_attention.sublayer.make_kv_cache(batch, max_len) for layer in self.layers]
-
-    def extend(self, x: xp.ndarray, kv_caches: Sequence[KVCache], *context: Any) -> xp.ndarray:
+    def extend(self, x: xp.ndarray, kv_caches: Sequence[Any], *context: Any) -> xp.ndarray:
         """n new tokens x (B, n, C), in decoding, with one KV cache for each layer -> y (B, n, C)."""
         for layer, kv_cache in zip(self.layers, kv_caches, strict=True):
             x = layer.extend(x, kv_cache, *context)

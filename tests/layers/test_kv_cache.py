@@ -3,12 +3,20 @@
 They are equal up to rounding for any pieces, and bit for bit where both add in the same order.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from minitransformer.functional import causal_mask, padding_mask
-from minitransformer.layers import GeneralCrossAttention
-from minitransformer.layers.since_2017.kv_cache import KVCache, LinearAttentionState, RollingKVCache
+from minitransformer.layers import CrossAttention, GeneralCrossAttention
+from minitransformer.layers.since_2017.kv_cache import (
+    KVCache,
+    LinearAttentionState,
+    RollingKVCache,
+    make_kv_caches,
+    read_memory,
+)
 from minitransformer.models.build import builder
 from tests.helpers import device, host, random_array, randomize, relative_error, same
 from tests.layers.test_encoder import config
@@ -86,11 +94,11 @@ def test_select_reorders_keys_and_values_and_keeps_max_len(rows):
             assert same(got[i, :, :2], old[row])
 
 
-@pytest.mark.parametrize("scale", [None, 1.0])
+@pytest.mark.parametrize("kind", [CrossAttention, GeneralCrossAttention, partial(GeneralCrossAttention, scale=1.0)])
 @every_split
-def test_cross_attention_in_pieces_equals_the_whole(pieces, scale):
-    layer, (x, memory) = randomize(GeneralCrossAttention(C, H, scale=scale, dtype=np.float64)), example()
-    kv_cache = layer.read(memory)
+def test_cross_attention_in_pieces_equals_the_whole(pieces, kind):
+    layer, (x, memory) = randomize(kind(C, H, dtype=np.float64)), example()
+    kv_cache = read_memory(layer, memory)
     y = in_pieces(lambda new, _: layer.extend(new, kv_cache, memory_allowed()), x, pieces)
     assert relative_error(y, layer(x, memory, memory_allowed())) <= 1e-12
 
@@ -141,11 +149,12 @@ def test_a_stack_refuses_another_number_of_kv_caches_than_of_layers():
     x, memory = example()
     build = builder(config(), dtype=np.float64)
     encoder, decoder = build.encoder(), build.decoder()
-    few, read = encoder.make_kv_caches(B, 4 * T)[:1], decoder.read(memory)
+    few = make_kv_caches(encoder, B, 4 * T)[:1]
+    read = [read_memory(layer.cross_attention.sublayer, memory) for layer in decoder.layers]
     for extend in (
         lambda: encoder.extend(x, few),
         lambda: decoder.extend(x, few, read),
-        lambda: decoder.extend(x, decoder.make_kv_caches(B, T), read[:1]),
+        lambda: decoder.extend(x, make_kv_caches(decoder, B, T), read[:1]),
     ):
         with pytest.raises(ValueError, match="shorter"):
             extend()

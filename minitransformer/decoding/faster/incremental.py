@@ -17,7 +17,7 @@ from minitransformer.decoding.faster.folded import FEW, FoldedGPT, fold
 from minitransformer.decoding.rereading import RereadingState, check_rows, first_tokens, left_padded
 from minitransformer.functional import causal_mask
 from minitransformer.layers.foreign import foreign_layers
-from minitransformer.layers.since_2017.kv_cache import KVCache
+from minitransformer.layers.since_2017.kv_cache import KVCache, make_kv_caches, read_memory
 
 AnyTextState = TypeVar("AnyTextState", bound="TextState")
 
@@ -83,8 +83,9 @@ class TransformerState(SourceState):
 
     def _read(self, source, max_new_tokens):
         memory, _ = self.model.encode(source)
-        self.kv_caches = self.model.decoder.make_kv_caches(len(source), max_new_tokens)
-        self.memory_kv_caches = self.model.decoder.read(memory)
+        self.kv_caches = make_kv_caches(self.model.decoder, len(source), max_new_tokens)
+        attentions = [layer.cross_attention.sublayer for layer in self.model.decoder.layers]
+        self.memory_kv_caches = [read_memory(attention, memory) for attention in attentions]
         self.source_allowed = self.model.source_allowed(source)  # (B, 1, 1, S)
         self.allowed = xp.empty((len(source), 1, 1, max_new_tokens), dtype=bool)  # True: a read token, not padding
 
@@ -179,7 +180,7 @@ class GPTState(TextState):
         super().__init__(model, batch, padding)
         if self.rereading is not None:
             return
-        self.kv_caches = model.blocks.make_kv_caches(batch, max_len)
+        self.kv_caches = make_kv_caches(model.blocks, batch, max_len)
         self.folded: FoldedGPT | None = None  # made when a few tokens are read for the first time
 
     @classmethod

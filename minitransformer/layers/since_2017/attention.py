@@ -80,10 +80,7 @@ class GeneralAttention(MultiHeadAttention):
 
     def _split(self, q, k, v):
         """As in the base class, with G heads of keys and values."""
-        return split_heads(q, self.num_heads), *self._split_kv(k, v)
-
-    def _split_kv(self, k, v):
-        return split_heads(k, self.num_kv_heads), split_heads(v, self.num_kv_heads)
+        return split_heads(q, self.num_heads), split_heads(k, self.num_kv_heads), split_heads(v, self.num_kv_heads)
 
     def _attend_backward(self, dy, cache):
         """dy (B, T, H d_v) -> dq (B, H, T, d_k), dk (B, G, S, d_k) and dv (B, G, S, d_v)."""
@@ -171,9 +168,9 @@ class GeneralCrossAttention(GeneralAttention, CrossAttention):
             self.kv = Linear(d_model, sum(self.widths[1:]), bias=bias, rng=rng, dtype=dtype)
         self.output = Linear(num_heads * self.d_v, d_model, bias=bias, rng=rng, dtype=dtype)
 
-    def read(self, memory: xp.ndarray) -> KVCache:
-        """As `CrossAttention.read`, k (B, G, S, d_k) and v (B, G, S, d_v)."""
-        return KVCache.filled(*self._split_kv(*parts(self.kv(memory), self.widths[1:])))
+    def read(self, memory: xp.ndarray) -> list[xp.ndarray]:
+        """As `CrossAttention.read`: k (B, G, S, d_k) and v (B, G, S, d_v)."""
+        return [split_heads(each, self.num_kv_heads) for each in parts(self.kv(memory), self.widths[1:])]
 
     def extend(self, x: xp.ndarray, kv_cache: Any, allowed: xp.ndarray | None = None) -> xp.ndarray:
         """As `CrossAttention.extend`."""

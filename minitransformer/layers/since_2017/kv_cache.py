@@ -1,5 +1,7 @@
 """The KV cache: keys and values of the tokens read so far, so that each new token costs one row of attention."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import DTypeLike
 
@@ -24,13 +26,6 @@ class KVCache:
         self.k, self.v = xp.empty(shape, dtype), xp.empty((*shape[:3], d_v or shape[3]), dtype)
         self.max_len = shape[2]
         self.length = 0
-
-    @classmethod
-    def filled(cls, k: xp.ndarray, v: xp.ndarray) -> "KVCache":
-        """A full one, with k (B, G, S, D) and v (B, G, S, d_v)."""
-        kv_cache = cls(k.shape, k.dtype, v.shape[-1])
-        kv_cache.append(k, v)
-        return kv_cache
 
     @property
     def positions(self) -> np.ndarray:
@@ -146,3 +141,24 @@ class LinearAttentionState:
     def select(self, rows: xp.ndarray) -> None:
         """Keep the sequences `rows` (integers on the device, repeats allowed), in this order."""
         self.sums = self.sums[rows]
+
+
+def make_kv_caches(stack: Any, batch: int, max_len: int) -> list[Any]:
+    """Empty KV caches for `batch` sequences of at most `max_len` tokens, one for each layer of a `LayerStack`."""
+    return [make_kv_cache(layer.self_attention.sublayer, batch, max_len) for layer in stack.layers]
+
+
+def make_kv_cache(attention: Any, batch: int, max_len: int) -> Any:
+    """What decoding keeps of `batch` sequences of at most `max_len` tokens, for one `SelfAttention`."""
+    if hasattr(attention, "make_kv_cache"):
+        return attention.make_kv_cache(batch, max_len)
+    H, W = attention.num_heads, attention.output.W.data
+    return KVCache((batch, H, max_len, len(W) // H), W.dtype)
+
+
+def read_memory(attention: Any, memory: xp.ndarray) -> KVCache:
+    """The keys and values of memory (B, S, C), computed once for all tokens, for one `CrossAttention`."""
+    k, v = attention.read(memory)
+    kv_cache = KVCache(k.shape, k.dtype, v.shape[-1])
+    kv_cache.append(k, v)
+    return kv_cache
