@@ -22,7 +22,7 @@ from tests.interop.given import GPT2_FILE, make_state, save
 ROOT = Path(__file__).parent.parent
 PAGES = (ROOT / "README.md", ROOT / "lessons" / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 BLOCKS = {  # of Python, on each page; run here, in test_walk.py, test_classify.py or test_recording.py
-    **{"README.md": 2, "attention.md": 1, "exercises.md": 2, "library.md": 6, "models.md": 1, "preferences.md": 2},
+    **{"README.md": 2, "attention.md": 1, "exercises.md": 2, "library.md": 7, "models.md": 1, "preferences.md": 2},
     **{"inside.md": 1, "processes.md": 1, "sharpness.md": 1, "translation.md": 1},
 }
 README = (ROOT / "README.md").read_text("utf-8")
@@ -121,6 +121,11 @@ def test_the_blocks_about_layers_do_what_they_say():
     exec(block_of("library.md", "y, cache = layer.forward(x)"), names)
     np.testing.assert_array_equal(names["y"], names["layer"].forward(x)[0])
     assert names["dx"].any()
+    own = {"rng": np.random.default_rng(1), "MyLayer": lambda C: FeedForward(C, 7)}
+    exec(block_of("library.md", "from minitransformer.layers import EncoderLayer"), own)
+    x64 = np.ones((1, 3, 64), np.float32)
+    y, cache = own["layer"].forward(x64, rng=own["rng"])
+    assert own["layer"].backward(y, cache).shape == x64.shape
     exec(block_of("library.md", "def softmax(s):"), names)
     p, cache = names["softmax"](x)
     np.testing.assert_allclose(p, F.softmax(x)[0], rtol=1e-5)
