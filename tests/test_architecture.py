@@ -74,6 +74,8 @@ KNOW_PROCESSES = (
 HOST_FILES = (
     "functional/since_2017/patterns.py",
     "functional/positions.py",
+    "functional/since_2017/relative.py",
+    "functional/since_2017/rotary.py",
     "functional/scatter.py",
     "layers/since_2017/attention_kinds.py",
     "layers/initializers.py",

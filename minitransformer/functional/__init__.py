@@ -23,7 +23,7 @@ from minitransformer.functional.heads import (
 from minitransformer.functional.layer_norm import layer_norm, layer_norm_backward
 from minitransformer.functional.linear import linear, linear_backward
 from minitransformer.functional.masks import causal_mask, padding_mask
-from minitransformer.functional.positions import relative_buckets, rotary_tables, rows_from, sinusoidal_positions
+from minitransformer.functional.positions import rows_from, sinusoidal_positions
 from minitransformer.functional.softmax import softmax, softmax_backward
 from minitransformer.lazy import importer
 
@@ -69,9 +69,9 @@ if TYPE_CHECKING:
         token_log_probs,
         token_log_probs_backward,
     )
-    from minitransformer.functional.since_2017.relative import relative_bias, relative_bias_backward
+    from minitransformer.functional.since_2017.relative import relative_bias, relative_bias_backward, relative_buckets
     from minitransformer.functional.since_2017.rms_norm import rms_norm, rms_norm_backward
-    from minitransformer.functional.since_2017.rotary import rotate, rotate_backward
+    from minitransformer.functional.since_2017.rotary import rotary_tables, rotate, rotate_backward
     from minitransformer.functional.since_2017.tiled import tiled_attention, tiled_attention_backward
 
 __all__ = [

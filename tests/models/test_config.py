@@ -9,7 +9,7 @@ from minitransformer import config as choices
 from minitransformer.config import SWITCHES
 from minitransformer.layers import residual
 from minitransformer.layers.before_2017 import convolution
-from minitransformer.layers.since_2017 import feed_forward
+from minitransformer.layers.since_2017 import feed_forward, memory_attention
 from minitransformer.models import (
     BERT,
     GPT,
@@ -35,6 +35,7 @@ SMALL = {"vocab_size": 11, "d_model": 12, "num_heads": 3, "d_ff": 7, "num_layers
 BUILT = [
     (choices.ACTIVATIONS, feed_forward.ACTIVATIONS),
     (choices.NORMS, residual.PLACEMENTS),
+    (choices.MEMORY_ATTENTION, memory_attention.MEMORY_ATTENTION),
     (choices.CONV_ACTIVATIONS, convolution.CONV_ACTIVATIONS),
 ]
 

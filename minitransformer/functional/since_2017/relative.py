@@ -8,6 +8,55 @@ from minitransformer.functional.scatter import scatter_add
 from minitransformer.functional.since_2017.diagonals import diagonal_sums
 
 
+def relative_buckets(
+    T: int, S: int, num_buckets: int = 32, max_distance: int = 128, bidirectional: bool = True, start: int = 0
+) -> np.ndarray:
+    """The bucket of the distance from each query to each key -> integers (T, S) on the host (Raffel et al. 2020).
+
+    Queries are at positions start ... start + T - 1, keys at 0 ... S - 1. If bidirectional, the first half of the
+    buckets is for keys at or before the query and the second half for keys after it. Otherwise all buckets are for the
+    past; keys after the query, which a causal mask hides, share bucket 0 with the query's own position.
+
+    Of the n buckets of one direction, the first e = n // 2 hold one distance d each, and the others more and more:
+
+        bucket(d) = d                                                            for d < e
+        bucket(d) = e + floor((n - e) log(d / e) / log(max_distance / e))        from there on, and n - 1 at most
+
+    No key after the query has distance 0, so bucket n, the first of the second half, stays empty, as in T5. Raises
+    ValueError for fewer than two buckets per direction, or so many that there are no far distances left to share them.
+    """
+    if bidirectional and num_buckets % 2:
+        raise ValueError(f"buckets for two directions must be even, got {num_buckets}")
+    n = num_buckets // 2 if bidirectional else num_buckets
+    if n < 2 or max_distance <= n // 2:
+        raise ValueError(
+            f"each direction needs 2 buckets and more distances than half its buckets, "
+            f"got num_buckets = {num_buckets} and max_distance = {max_distance}"
+        )
+    offsets = np.arange(S) - np.arange(start, start + T)[:, None]  # (T, S), key minus query: negative for the past
+    distances = np.abs(offsets) if bidirectional else np.maximum(-offsets, 0)
+    buckets = np.searchsorted(_least_distances(n, max_distance), distances, side="right") - 1
+    if bidirectional:
+        buckets += n * (offsets > 0)
+    return buckets
+
+
+def _least_distances(n: int, max_distance: int) -> list[int]:
+    """The least distance in each of n buckets.
+
+    Computed in whole numbers, because the logarithm may be rounded to either side of one: d is in bucket e + k or a
+    later one exactly where (d / e)^(n - e) >= (max_distance / e)^k.
+    """
+    e = n // 2
+    least = list(range(e + 1))
+    for k in range(1, n - e):
+        d = least[-1]
+        while d ** (n - e) < e ** (n - e - k) * max_distance**k:
+            d += 1
+        least.append(d)
+    return least
+
+
 def relative_bias(table: xp.ndarray, buckets: np.ndarray) -> tuple[xp.ndarray, np.ndarray]:
     """Look up the number of each pair's bucket, for each head.
 

@@ -1,8 +1,43 @@
 """Rotary positions, RoPE (Su et al. 2021): queries and keys are rotated by an angle that grows with their position."""
 
+import math
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import DTypeLike
+
 from minitransformer.backend import xp
+
+
+def rotary_tables(
+    length: int,
+    width: int,
+    base: float = 10000.0,
+    dtype: DTypeLike = np.float32,
+    factor: float = 1.0,
+    original_len: int | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The cosines and sines by which `rotate` turns each pair of features at each position -> two (length, width / 2).
+
+    cos(a[t, i]) and sin(a[t, i])        a[t, i] = t base^(-2i / width)        (Su et al. 2021, equation 15)
+
+    With the base 10000 these are the entries of `sinusoidal_positions`: there they are added, here they multiply.
+    Computed in float64 and then cast. A `factor` other than 1 stretches a model that has been trained on short texts:
+
+        original_len = None: all angles are divided by it, as if tokens were closer together (Chen et al. 2023)
+        original_len = L:    Llama 3.1. Pairs that turn more than 4 times in L tokens, which tell neighbours apart, keep
+                             their angles; of those that turn less than once, angles are divided; of the others with n
+                             turns in L tokens, the share (n - 1) / (4 - 1) is kept, and the rest divided
+
+    Raises ValueError for an odd width.
+    """
+    if width % 2:
+        raise ValueError(f"rotary positions turn pairs of features, so the width of a head must be even, got {width}")
+    pair = np.arange(0, width, 2, dtype=np.float64)  # the 2i of the formula
+    speeds = np.exp(-math.log(base) * pair / width)  # (width / 2,), the angle from one token to the next
+    kept = 0.0 if original_len is None else np.clip((original_len * speeds / (2 * math.pi) - 1) / (4 - 1), 0.0, 1.0)
+    angles = np.outer(np.arange(length), kept * speeds + (1 - kept) * speeds / factor)  # (length, width / 2)
+    return np.cos(angles).astype(dtype), np.sin(angles).astype(dtype)
 
 
 class RotaryCache(NamedTuple):

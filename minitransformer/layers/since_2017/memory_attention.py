@@ -7,7 +7,6 @@ from numpy.typing import DTypeLike
 
 from minitransformer.backend import xp
 from minitransformer.checks import check_choice, check_width
-from minitransformer.config import MEMORY_ATTENTION
 from minitransformer.core import Layer, Parameter
 from minitransformer.functional import (
     scaled_dot_product_attention,
@@ -19,6 +18,9 @@ from minitransformer.functional.before_2017.additive import additive_attention, 
 from minitransformer.functional.linear import LinearCache
 from minitransformer.layers.initializers import normal
 from minitransformer.layers.linear import Linear
+
+
+MEMORY_ATTENTION = ("additive", "dot", "general")
 
 
 class MemoryAttentionCache(NamedTuple):
