@@ -11,6 +11,7 @@ import pytest
 from minitransformer.functional import causal_mask
 from minitransformer.functional.since_2017.patterns import Pattern
 from minitransformer.layers import GeneralSelfAttention
+from minitransformer.layers.attention import FullAttention
 from minitransformer.layers.since_2017.attention_kinds import IncrementalAttention, LinearAttention, TiledAttention
 from minitransformer.layers.since_2017.attention_positions import AlibiPositions, RelativePositions, RotaryPositions
 from minitransformer.models import TransformerConfig
@@ -124,7 +125,7 @@ def test_cross_attention_is_in_tiles_unless_self_attention_is_full():
         kind = builder(TransformerConfig(**sizes, **fields)).cross_attention().kind
         assert isinstance(kind, TiledAttention)
         assert kind.pattern == Pattern()
-    assert type(builder(TransformerConfig(**sizes)).cross_attention().kind) is IncrementalAttention
+    assert type(builder(TransformerConfig(**sizes)).cross_attention().kind) is FullAttention
 
 
 @pytest.mark.host_only  # what a GPU allocates is not traced

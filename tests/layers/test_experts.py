@@ -195,8 +195,8 @@ def test_a_configuration_puts_a_mixture_in_every_layer_of_every_stack():
 
 
 def test_without_experts_the_layer_is_the_papers_network():
-    model = GPT(gpt_config(11, d_model=8, num_heads=2, d_ff=7, num_layers=1, max_len=9))
-    assert type(model.blocks.layers[0].feed_forward.sublayer) is FeedForward
+    model = Transformer(TransformerConfig(11, d_model=8, num_heads=2, d_ff=7, num_layers=1, max_len=9))
+    assert type(model.encoder.layers[0].feed_forward.sublayer) is FeedForward
 
 
 def test_a_model_with_experts_is_not_folded_for_decoding():

@@ -28,7 +28,7 @@ def test_scores_that_are_not_scaled_are_those_of_larger_queries():
 
 
 def test_rotary_positions_turn_queries_and_keys_which_may_be_wider_than_values():
-    wide = randomize(Encoder(config(positions="rope", d_k=6, d_v=4), dtype=np.float64))
+    wide = randomize(builder(config(positions="rope", d_k=6, d_v=4), dtype=np.float64).encoder())
     assert wide(random_array(np.random.default_rng(6), B, T, C)).shape == (B, T, C)
 
 
