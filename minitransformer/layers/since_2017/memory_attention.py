@@ -19,7 +19,6 @@ from minitransformer.functional.linear import LinearCache
 from minitransformer.layers.initializers import normal
 from minitransformer.layers.linear import Linear
 
-
 MEMORY_ATTENTION = ("additive", "dot", "general")
 
 
