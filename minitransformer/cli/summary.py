@@ -137,14 +137,14 @@ def show_model(model: Any, head: str, arguments: argparse.Namespace) -> int:
     """Print `head` and the table of layers."""
     rows = summarize(model)
     print(f"{head}\n")
-    print(f"{'layer':<34} {'kind':<18} {'output':<11} {'parameters':>13}")
+    print(f"{'layer':<31} {'kind':<21} {'output':<11} {'parameters':>13}")
     shared = False
     for name, row in in_blocks(rows):
         if row is None:
             print(name)
             continue
         shared = shared or row.shared
-        print(f"{name:<34} {row.kind:<18} {row.output:<11} {row.parameters:>13,}{'*' * row.shared}")
+        print(f"{name:<31} {row.kind:<21} {row.output:<11} {row.parameters:>13,}{'*' * row.shared}")
     if shared:
         first = " or the first layer of the stack" if getattr(model.config, "share_layers", False) else ""
         tokens = next(row.name for row in rows if row.name.endswith("tokens"))
