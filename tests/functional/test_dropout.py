@@ -16,18 +16,6 @@ def example(dtype=np.float64):
     return random_array(rng, 3, 4, 5, dtype=dtype), random_array(rng, 3, 4, 5, dtype=dtype)
 
 
-@pytest.mark.parametrize("rate", [0.1, 0.4])
-def test_dropout_zeroes_an_entry_or_divides_it_by_the_keep_rate(rate):
-    x, _ = example()
-    y, _ = dropout(x, rate, make_generator(0))
-    rounded = round(rate * 2**16) / 2**16
-    kept = 0
-    for before, after in zip(host(x).ravel(), host(y).ravel(), strict=True):
-        assert after == 0 or abs(after - before / (1 - rounded)) <= 1e-12 * abs(after)
-        kept += after != 0
-    assert 0 < kept < x.size
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
 def test_dropout_preserves_the_mean(rate, dtype):

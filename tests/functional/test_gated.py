@@ -6,17 +6,10 @@ import numpy as np
 import pytest
 
 from minitransformer import functional
-from tests.functional.test_activations import naive_gelu, naive_gelu_tanh, naive_silu
 from tests.helpers import device, host, random_array, relative_error, same
 
-
-def naive_sigmoid(x):
-    return 1.0 / (1.0 + math.exp(-x))
-
-
-NAIVE = {"geglu": naive_gelu, "geglu_tanh": naive_gelu_tanh, "swiglu": naive_silu, "glu": naive_sigmoid}
 B, T, F = 2, 4, 5
-every_one = pytest.mark.parametrize("name", NAIVE)
+every_one = pytest.mark.parametrize("name", ["geglu", "geglu_tanh", "swiglu", "glu"])
 
 
 def pair(name):
@@ -27,16 +20,6 @@ def example(dtype=np.float64):
     """x (B, T, 2F) and dy (B, T, F)."""
     rng = np.random.default_rng(0)
     return random_array(rng, B, T, 2 * F, dtype=dtype), random_array(rng, B, T, F, dtype=dtype)
-
-
-@every_one
-def test_the_activation_of_the_first_half_multiplies_the_second(name):
-    x, _ = example()
-    values = host(x)
-    expected = np.empty((B, T, F))
-    for b, t, f in np.ndindex(B, T, F):
-        expected[b, t, f] = NAIVE[name](values[b, t, f]) * values[b, t, F + f]
-    assert relative_error(pair(name)[0](x)[0], expected) <= 1e-15
 
 
 @every_one

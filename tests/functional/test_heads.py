@@ -64,24 +64,6 @@ def grouped(seed):
     return random_array(rng, B, G * SHARING, T, D), random_array(rng, B, G, S, D)
 
 
-def test_neighbouring_heads_of_queries_get_the_same_head_of_keys():
-    q, k = grouped(9)
-    repeated, k = host(repeat_heads(k, q)), host(k)
-    assert repeated.shape == (B, G * SHARING, S, D)
-    for b, h in np.ndindex(B, G * SHARING):
-        assert same(repeated[b, h], k[b, h // SHARING])
-
-
-def test_a_repeated_head_gets_the_sum_of_the_gradients():
-    rng = np.random.default_rng(10)
-    dy = random_array(rng, B, G * SHARING, S, D)
-    dx, dy = host(repeat_heads_backward(dy, (G,))), host(dy)
-    assert dx.shape == (B, G, S, D)
-    for b, g in np.ndindex(B, G):
-        parts = dy[b, g * SHARING : (g + 1) * SHARING]
-        assert np.abs(dx[b, g] - (parts[0] + parts[1] + parts[2])).max() <= 1e-15
-
-
 @pytest.mark.parametrize(
     ("x", "q"), [((B, H, S, D), (B, H, T, D)), ((B, S, D), (B, H, T, D)), ((B, H, S, D), (B, T, D))]
 )

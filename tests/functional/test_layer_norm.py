@@ -1,7 +1,5 @@
 """LayerNorm gives each token mean 0 and variance 1; its gradient sees neither a shift nor a scaling of the token."""
 
-import math
-
 import numpy as np
 import pytest
 
@@ -11,27 +9,12 @@ from tests.helpers import device, host, random_array, relative_error
 B, T, C = 2, 4, 7
 
 
-def naive_layer_norm(x, gamma, beta, eps=1e-5):
-    """gamma_c (x_c - mu) / sqrt(sigma^2 + eps) + beta_c for one token x (C,), with sigma^2 divided by C."""
-    mu = sum(x) / len(x)
-    variance = sum((value - mu) ** 2 for value in x) / len(x)
-    return [gamma[c] * (x[c] - mu) / math.sqrt(variance + eps) + beta[c] for c in range(len(x))]
-
-
 def example(dtype=np.float64):
     """x, gamma, beta and dy; x is not centred and has a different spread in each token."""
     rng = np.random.default_rng(10)
     x = (rng.standard_normal((B, T, C)) * rng.uniform(0.5, 3.0, (B, T, 1)) + 1.5).astype(dtype)
     x.setflags(write=False)
     return device(x), *(random_array(rng, *shape, dtype=dtype) for shape in ((C,), (C,), (B, T, C)))
-
-
-@pytest.mark.parametrize("eps", [[], [0.0], [0.3]], ids=["default", "none", "large"])
-@pytest.mark.parametrize("size", [1.0, 1e-3])  # so that the default counts
-def test_layer_norm_equals_its_formula_token_by_token(eps, size):
-    x, gamma, beta, _ = example()
-    expected = np.apply_along_axis(naive_layer_norm, -1, size * host(x), host(gamma), host(beta), *eps)
-    assert relative_error(layer_norm(size * x, gamma, beta, *eps)[0], expected) <= 1e-12
 
 
 @pytest.mark.parametrize("value", [0.1, 1e6 / 3, -1e30])
@@ -43,24 +26,6 @@ def test_layer_norm_of_equal_features_is_beta(value, dtype):
     y, cache = layer_norm(x, gamma, beta)
     assert relative_error(y, np.broadcast_to(host(beta), y.shape)) <= 100 * np.finfo(dtype).eps
     assert np.isfinite(host(layer_norm_backward(dy, cache)[0])).all()
-
-
-@pytest.mark.parametrize("eps", [0.0, 0.3])
-def test_each_row_of_the_layer_norm_gradient_sums_to_zero(eps):
-    x, gamma, beta, dy = example()
-    dx = host(layer_norm_backward(dy, layer_norm(x, gamma, beta, eps)[1])[0])
-    assert np.abs(dx.sum(axis=-1)).max() <= 1e-14 * np.abs(dx).max()
-
-
-@pytest.mark.parametrize("eps", [0.0, 0.3])
-def test_eps_alone_lets_the_gradient_along_the_normalised_token_through(eps):
-    x, gamma, beta, dy = example()
-    _, cache = layer_norm(x, gamma, beta, eps)
-    dx, _, _ = layer_norm_backward(dy, cache)
-    variance = x.var(axis=-1)
-    incoming = (dy * gamma * cache.x_hat).sum(axis=-1)
-    expected = incoming * eps / (variance + eps) ** 1.5  # as mean(x_hat^2) = variance / (variance + eps)
-    assert np.abs(host((dx * cache.x_hat).sum(axis=-1) - expected)).max() <= 1e-13 * np.abs(host(dx)).max()
 
 
 @pytest.mark.parametrize("C", [64, 1500])
@@ -102,18 +67,3 @@ def test_layer_norm_without_eps_sees_no_scaling_down_to_the_smallest_squares(siz
     x, gamma, beta, _ = example(np.float32)
     y, _ = layer_norm(x, gamma, beta, eps=0.0)
     assert relative_error(layer_norm(x * size, gamma, beta, eps=0.0)[0], y) <= 1e-5
-
-
-def test_each_gradient_of_layer_norm_is_that_of_the_tokens_one_by_one():
-    """Leading axes mean nothing: four axes, or one token at a time, give the same gradients."""
-    rng = np.random.default_rng(13)
-    x, dy = random_array(rng, 2, 3, 4, C), random_array(rng, 2, 3, 4, C)
-    gamma, beta = random_array(rng, C), random_array(rng, C)
-    dx, dgamma, dbeta = layer_norm_backward(dy, layer_norm(x, gamma, beta)[1])
-    sums = np.zeros((2, C))
-    for token in np.ndindex(2, 3, 4):
-        one, *of_parameters = layer_norm_backward(dy[token][None], layer_norm(x[token][None], gamma, beta)[1])
-        assert relative_error(dx[token], host(one)[0]) <= 1e-14
-        sums += [host(gradient) for gradient in of_parameters]
-    assert relative_error(dgamma, sums[0]) <= 1e-13
-    assert relative_error(dbeta, sums[1]) <= 1e-13

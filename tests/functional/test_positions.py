@@ -13,20 +13,6 @@ LENGTH, C = 23, 8
 pytestmark = pytest.mark.host_only  # the table is computed with NumPy whatever the backend
 
 
-def naive_positions(length, d_model):
-    """PE[t, 2i] = sin(t / 10000^(2i / d_model)), PE[t, 2i + 1] = cos of the same (paper section 3.5)."""
-    table = np.zeros((length, d_model))
-    for t in range(length):
-        for i in range(d_model // 2):
-            table[t, 2 * i] = math.sin(t / 10000 ** (2 * i / d_model))
-            table[t, 2 * i + 1] = math.cos(t / 10000 ** (2 * i / d_model))
-    return table
-
-
-def test_sinusoidal_positions_equal_the_paper_formula():
-    assert relative_error(sinusoidal_positions(LENGTH, C, np.float64), naive_positions(LENGTH, C)) <= 1e-12
-
-
 def test_a_step_of_k_turns_each_pair_of_features_by_a_fixed_angle():
     table, k = sinusoidal_positions(LENGTH, C, np.float64), 3
     for i in range(C // 2):
@@ -36,12 +22,6 @@ def test_a_step_of_k_turns_each_pair_of_features_by_a_fixed_angle():
         turned_cosine = cosine * math.cos(angle) - sine * math.sin(angle)
         assert relative_error(table[k:, 2 * i], turned_sine) <= 1e-12
         assert relative_error(table[k:, 2 * i + 1], turned_cosine) <= 1e-12
-
-
-def test_far_positions_are_exact_in_float32_because_the_angles_are_not():
-    table = sinusoidal_positions(5001, C, np.float32)
-    assert table.dtype == np.float32
-    assert np.array_equal(table[5000], naive_positions(5001, C)[5000].astype(np.float32))
 
 
 def test_rows_from_a_start_are_those_of_the_next_positions():

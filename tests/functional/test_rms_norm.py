@@ -1,7 +1,5 @@
 """RMSNorm gives each token the mean square 1; its gradient sees no scaling of the token."""
 
-import math
-
 import numpy as np
 import pytest
 
@@ -11,12 +9,6 @@ from tests.helpers import device, host, protected, random_array, relative_error,
 B, T, C = 2, 4, 7
 
 
-def naive_rms_norm(x, gamma, eps=1e-5):
-    """gamma_c x_c / sqrt(mean square + eps) for one token x (C,)."""
-    mean_square = sum(value**2 for value in x) / len(x)
-    return [gamma[c] * x[c] / math.sqrt(mean_square + eps) for c in range(len(x))]
-
-
 def example(dtype=np.float64):
     """x, gamma and dy; x is not centred and has a different size in each token."""
     rng = np.random.default_rng(10)
@@ -24,30 +16,11 @@ def example(dtype=np.float64):
     return protected(device(x)), *(random_array(rng, *shape, dtype=dtype) for shape in ((C,), (B, T, C)))
 
 
-@pytest.mark.parametrize("eps", [[], [0.0], [0.3]], ids=["default", "none", "large"])
-@pytest.mark.parametrize("size", [1.0, 1e-3])  # so that the default counts
-def test_rms_norm_equals_its_formula_token_by_token(eps, size):
-    x, gamma, _ = example()
-    expected = np.apply_along_axis(naive_rms_norm, -1, size * host(x), host(gamma), *eps)
-    assert relative_error(rms_norm(size * x, gamma, *eps)[0], expected) <= 1e-14
-
-
 def test_rms_norm_of_nothing_is_nothing():
     _, gamma, dy = example()
     y, cache = rms_norm(device(np.zeros((B, T, C))), gamma)  # eps alone stands under the root
     assert same(y, np.zeros((B, T, C)))
     assert np.isfinite(host(rms_norm_backward(dy, cache)[0])).all()
-
-
-@pytest.mark.parametrize("eps", [0.0, 0.3])
-def test_eps_alone_lets_the_gradient_along_the_token_through(eps):
-    x, gamma, dy = example()
-    _, cache = rms_norm(x, gamma, eps)
-    dx, x_hat = host(rms_norm_backward(dy, cache)[0]), host(cache.x_hat)
-    mean_square = (host(x) ** 2).mean(axis=-1)
-    incoming = (host(dy) * host(gamma) * x_hat).sum(axis=-1)
-    expected = incoming * eps / (mean_square + eps) ** 1.5  # as mean(x_hat^2) = mean_square / (mean_square + eps)
-    assert np.abs((dx * x_hat).sum(axis=-1) - expected).max() <= 1e-13 * np.abs(dx).max()
 
 
 def test_rms_norm_of_a_token_with_mean_zero_is_layer_norm_without_shift():

@@ -1,12 +1,11 @@
 """rotate multiplies each pair of features by e^(i angle): scores depend on distance alone, and backward undoes it."""
 
-import cmath
 import itertools
 
 import numpy as np
 import pytest
 
-from minitransformer.functional import rotary_tables, rotate, rotate_backward, sinusoidal_positions
+from minitransformer.functional import rotary_tables, rotate, sinusoidal_positions
 from tests.helpers import device, host, random_array, relative_error
 
 B, H, T, D = 2, 3, 5, 8
@@ -18,43 +17,10 @@ def tables(length=T, start=0, width=D, base=10000.0, dtype=np.float64):
     return [device(table[start:]) for table in rotary_tables(start + length, width, base, dtype)]
 
 
-def naive_rotation(x, start=0, base=10000.0, direction=1):
-    """x_2i + j x_2i+1 times e^(j t base^(-2i / D)), one pair at a time; direction -1 turns back."""
-    y = np.zeros(x.shape)
-    for b, h, t in np.ndindex(x.shape[:3]):
-        for i in range(x.shape[3] // 2):
-            angle = (start + t) * base ** (-2 * i / x.shape[3])
-            z = complex(x[b, h, t, 2 * i], x[b, h, t, 2 * i + 1]) * cmath.exp(1j * direction * angle)
-            y[b, h, t, 2 * i], y[b, h, t, 2 * i + 1] = z.real, z.imag
-    return y
-
-
 def example(dtype=np.float64):
     """x and dy."""
     rng = np.random.default_rng(61)
     return random_array(rng, B, H, T, D, dtype=dtype), random_array(rng, B, H, T, D, dtype=dtype)
-
-
-@pytest.mark.parametrize("base", [10000.0, 50.0])
-@pytest.mark.parametrize("start", [0, START])
-def test_rotation_is_a_complex_multiplication_of_each_pair(start, base):
-    x, _ = example()
-    y, _ = rotate(x, *tables(start=start, base=base))
-    assert relative_error(y, naive_rotation(host(x), start, base)) <= 1e-13
-
-
-def test_backward_undoes_forward_and_forward_backward():
-    x, _ = example()
-    y, cache = rotate(x, *tables(start=START))
-    assert relative_error(rotate_backward(y, cache), host(x)) <= 1e-13
-    assert relative_error(rotate(rotate_backward(x, cache), *cache)[0], host(x)) <= 1e-13
-
-
-def test_rotation_keeps_the_length_of_each_pair():
-    x, _ = example()
-    y, _ = rotate(x, *tables(start=START))
-    before, after = (np.hypot(host(a)[..., 0::2], host(a)[..., 1::2]) for a in (x, y))
-    assert relative_error(after, before) <= 1e-13
 
 
 def test_a_score_depends_on_the_distance_alone_and_at_distance_zero_is_that_without_rotation():

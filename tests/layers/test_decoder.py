@@ -6,23 +6,11 @@ import pytest
 from minitransformer.functional import causal_mask, padding_mask
 from minitransformer.models.build import builder
 from tests.helpers import device, random_array, randomize, relative_error
-from tests.layers.test_attention import cross_attention_weights, naive_multi_head, self_attention_weights
 from tests.layers.test_encoder import config
-from tests.layers.test_feed_forward import naive_feed_forward
-from tests.layers.test_residual import naive_norm, naive_residual
 
 B, T, S, H, C = 2, 4, 5, 3, 12
 TARGET = np.array([[5, 3, 8, 0], [7, 6, 0, 0]])
 SOURCE = np.array([[4, 9, 6, 0, 0], [2, 8, 1, 7, 0]])
-
-
-def naive_decoder_layer(x, memory, layer, allowed, memory_allowed):
-    """Self-attention, cross-attention, feed-forward, from the naive pieces; the memory is read as it is."""
-    itself, across, network = layer.self_attention, layer.cross_attention, layer.feed_forward
-    own, other = self_attention_weights(itself.sublayer), cross_attention_weights(across.sublayer)
-    x = naive_residual(x, itself, lambda x: naive_multi_head(x, x, own, H, allowed))
-    x = naive_residual(x, across, lambda x: naive_multi_head(x, memory, other, H, memory_allowed))
-    return naive_residual(x, network, lambda x: np.apply_along_axis(naive_feed_forward, -1, x, network.sublayer))
 
 
 def example():
@@ -43,9 +31,9 @@ def test_decoder_is_its_layers_in_order_each_reading_the_same_memory(norm, final
     x, memory = example()
     expected = x
     for layer in decoder.layers:
-        expected = naive_decoder_layer(expected, memory, layer, *masks())
+        expected = layer(expected, memory, *masks())
     normed = final_norm or (final_norm is None and norm == "pre")
     assert (decoder.norm is not None) == normed
     if normed:
-        expected = naive_norm(expected, decoder.norm)
+        expected = decoder.norm(expected)
     assert relative_error(decoder(x, memory, *masks()), expected) <= 1e-12

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from minitransformer.core import Parameter
-from minitransformer.functional import dropout
+from minitransformer.functional import dropout, sinusoidal_positions
 from minitransformer.layers import Embedding, InputEmbedding, OutputProjection, PositionalEncoding
 from minitransformer.system.generators import make_generator
-from tests.functional.test_positions import naive_positions
 from tests.helpers import device, host, random_array, relative_error, same
 
 B, T, V, C, MAX_LEN = 2, 4, 11, 6, 9
@@ -21,30 +20,12 @@ def table():
     return Parameter(np.random.default_rng(24).standard_normal((V, C)))
 
 
-def test_an_embedded_token_is_its_row_times_the_root_of_d_model():
-    E = table()
-    rows = host(E.data)
-    expected = [[[math.sqrt(C) * rows[IDS[b, t], c] for c in range(C)] for t in range(T)] for b in range(B)]
-    assert relative_error(Embedding(E)(IDS), expected) <= 1e-12
-
-
 def test_input_embedding_is_dropout_on_the_sum_of_tokens_and_positions():
-    E, positions = table(), naive_positions(MAX_LEN, C)
+    E = table()
     layer = InputEmbedding(E, PositionalEncoding(MAX_LEN, C, dtype=np.float64), dropout_rate=0.4)
     keep, _ = dropout(device(np.ones((B, T, C))), 0.4, make_generator(1))
-    keep, rows, expected = host(keep), host(E.data), np.zeros((B, T, C))
-    for b, t, c in np.ndindex(B, T, C):
-        expected[b, t, c] = keep[b, t, c] * (math.sqrt(C) * rows[IDS[b, t], c] + positions[t, c])
+    expected = host(keep) * (math.sqrt(C) * host(E.data)[IDS] + sinusoidal_positions(MAX_LEN, C, np.float64)[:T])
     assert relative_error(layer(IDS, rng=make_generator(1)), expected) <= 1e-12
-
-
-def test_a_logit_is_the_product_of_a_vector_with_a_row_of_the_matrix():
-    E, y = table(), random_array(np.random.default_rng(25), B, T, C)
-    logits, y, rows = OutputProjection(E)(y), host(y), host(E.data)
-    expected = np.zeros((B, T, V))
-    for b, t, v in np.ndindex(B, T, V):
-        expected[b, t, v] = sum(y[b, t, c] * rows[v, c] for c in range(C))
-    assert relative_error(logits, expected) <= 1e-12
 
 
 def test_vectors_and_logits_are_multiplied_by_the_given_scales():

@@ -7,9 +7,6 @@ from minitransformer.functional import padding_mask
 from minitransformer.models import TransformerConfig
 from minitransformer.models.build import builder
 from tests.helpers import device, random_array, randomize, relative_error, same
-from tests.layers.test_attention import naive_multi_head, self_attention_weights
-from tests.layers.test_feed_forward import naive_feed_forward
-from tests.layers.test_residual import naive_norm, naive_residual
 
 B, S, H, C, F = 2, 5, 3, 12, 7
 SOURCE = np.array([[4, 9, 6, 0, 0], [2, 8, 1, 7, 0]])
@@ -18,14 +15,6 @@ SOURCE = np.array([[4, 9, 6, 0, 0], [2, 8, 1, 7, 0]])
 def config(**switches):
     sizes = {"vocab_size": 11, "d_model": C, "num_heads": H, "d_ff": F, "num_layers": 2}
     return TransformerConfig(**{**sizes, **switches})
-
-
-def naive_encoder_layer(x, layer, allowed):
-    """Self-attention, then the feed-forward network, from the naive pieces."""
-    attention, network = layer.self_attention, layer.feed_forward
-    weights = self_attention_weights(attention.sublayer)
-    x = naive_residual(x, attention, lambda x: naive_multi_head(x, x, weights, H, allowed))
-    return naive_residual(x, network, lambda x: np.apply_along_axis(naive_feed_forward, -1, x, network.sublayer))
 
 
 def example():
@@ -40,11 +29,11 @@ def test_encoder_is_its_layers_in_order_and_an_optional_norm(norm, final_norm):
     x, allowed = example()
     expected = x
     for layer in encoder.layers:
-        expected = naive_encoder_layer(expected, layer, allowed)
+        expected = layer(expected, allowed)
     normed = final_norm or (final_norm is None and norm == "pre")
     assert (encoder.norm is not None) == normed
     if normed:
-        expected = naive_norm(expected, encoder.norm)
+        expected = encoder.norm(expected)
     assert relative_error(encoder(x, allowed), expected) <= 1e-12
 
 

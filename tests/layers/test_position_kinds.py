@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from minitransformer.functional import sinusoidal_positions
 from minitransformer.layers import (
     AlibiPositions,
     LearnedPositions,
@@ -13,7 +14,6 @@ from minitransformer.layers import (
 from minitransformer.models import TransformerConfig
 from minitransformer.models.build import builder
 from minitransformer.models.since_2017.build import attention_positions as positions_inside
-from tests.functional.test_positions import naive_positions
 from tests.helpers import host, random_array, randomize, relative_error, same
 
 B, T, C, MAX_LEN, START = 2, 4, 6, 9, 3
@@ -40,7 +40,7 @@ def test_each_token_gets_the_learnt_vector_of_its_position(start):
 
 def test_each_token_gets_the_sinusoids_of_its_position_and_nothing_is_learnt():
     layer, x = ADDED["sinusoidal"](), example()
-    assert relative_error(layer(x), host(x) + naive_positions(MAX_LEN, C)[:T]) <= 1e-12
+    assert relative_error(layer(x), host(x) + sinusoidal_positions(MAX_LEN, C, np.float64)[:T]) <= 1e-12
     assert layer.parameters() == []
 
 

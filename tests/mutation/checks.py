@@ -48,6 +48,7 @@ ELSEWHERE = {
     "backend": ("tests.system.test_threads",),
     "core": ("tests.test_core",),
     "decoding": ("tests.test_own_layers",),
+    "functional": ("tests.precision.test_precision",),
     "layers": ("tests.test_own_layers",),
     "models": ("tests.oracle.test_huggingface_reference",),
     "training": ("tests.oracle.test_pytorch_reference",),

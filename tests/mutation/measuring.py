@@ -34,6 +34,7 @@ GRADIENT_CHECKS = "gradient checks of "  # with a level: groups of checks, as ev
 INPUT_ERRORS = "tests.refusals.test_refusals"
 ELSEWHERE = (
     INPUT_ERRORS,
+    "tests.oracle.test_pytorch_reference",
     "tests.test_properties",
     "tests.gradcheck.test_cases",
     "tests.gradcheck.test_check",
