@@ -1,8 +1,8 @@
 """Files as learners hand them in: the exercise's file, with an answer after it that replaces the stubs.
 
-The solutions are in lessons/exercises. The files of handed_in hold, for each exercise, a right answer that is written
-in another way, and for some wrong ones that were written without a look at the known mistakes. A wrong answer begins
-with what must be said about each of its functions: the name of a known mistake, or a clue.
+The solutions are in lessons/exercises. The files of handed_in hold, for some exercises, a right answer that is written
+in another way, and wrong ones that were written without a look at the known mistakes. A wrong answer begins with what
+must be said about each of its functions: the name of a known mistake, or a clue.
 """
 
 import re
@@ -30,7 +30,7 @@ class Answer(NamedTuple):
 def answers_to(exercise):
     """All answers in the exercise's file."""
     path = Path(__file__).parent / "handed_in" / f"{exercise.name}.py"
-    _, *parts = HEADING.split(path.read_text("utf-8"))
+    _, *parts = HEADING.split(path.read_text("utf-8")) if path.exists() else [""]
     rows = zip(parts[0::3], parts[1::3], parts[2::3], strict=True)
     return [Answer(exercise, name, kind == "right", text) for kind, name, text in rows]
 

@@ -132,6 +132,16 @@ def test_float32_on_the_way_is_refused_and_named(exercise, task, tmp_path):
         assert yours != right
 
 
+WITH_ARRAYS = [(e, t) for e, t in ROUNDED if not any(output.sequence for output in t.outputs)]
+
+
+@pytest.mark.parametrize(("exercise", "task"), some(WITH_ARRAYS, 6))
+def test_another_rounding_passes_in_both_precisions(exercise, task, tmp_path):
+    """As of a right answer that adds in another order."""
+    diagnosis = answers_with(exercise, task, "x * (1 + 4 * np.finfo(np.asarray(x).dtype).eps)", tmp_path)
+    assert (diagnosis.status, diagnosis.clues) == ("passed", ())
+
+
 ATTENTION = find_exercise("06_attention_backward")
 
 

@@ -1,12 +1,3 @@
-# --- right: one_hot
-def cross_entropy_backward(dloss, cache):
-    p, targets, eps, pad = cache
-    V = p.shape[-1]
-    dz = p - (1 - eps) * np.eye(V)[targets] - eps / V
-    dz[targets == pad] = 0
-    return dz * (dloss / np.count_nonzero(targets != pad))
-
-
 # --- wrong: two_at_once
 # cross_entropy_backward: 2 of 2: the smoothing is spread over the other V - 1 tokens
 def cross_entropy_backward(dloss, cache):
