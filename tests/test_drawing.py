@@ -37,8 +37,3 @@ def test_planted_faults_are_found(axes):
         "'red' has the colour red",
     ):
         assert expected in found, found
-
-
-def test_a_figure_that_is_fine_has_no_faults(axes):
-    axes.legend()
-    assert faults(axes.figure) == unclear_lines(axes.figure) == []

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from minitransformer.config import POSITIONS
-from minitransformer.data import TextBatch
 from minitransformer.models import BERT, bert_config
 from tests.helpers import device, host, randomize, relative_error, same
-from tests.models.learning import check_that_one_step_moves_every_parameter
 
 V, H, C, F, SEGMENTS, CLASSES = 11, 3, 12, 7, 4, 5
 IDS = np.array([[3, 8, 4, 0, 0], [7, 5, 9, 4, 10]])  # (B, T); 0 is padding
@@ -78,11 +76,6 @@ def test_the_matrix_of_the_masked_head_is_the_embeddings_own():
     model = build()
     assert model.head.output.E is model.embedding.tokens.E
     assert build(CLASSES).num_parameters() == model.num_parameters() - (V + 2 * C) + (C + 1) * CLASSES
-
-
-@pytest.mark.parametrize(("num_classes", "answers"), [(None, ANSWERS), (CLASSES, np.array([2, 4]))])
-def test_after_one_step_every_parameter_has_moved(num_classes, answers):
-    check_that_one_step_moves_every_parameter(build(num_classes), TextBatch(IDS, answers))
 
 
 def test_the_choices_are_those_of_bert_and_can_be_changed():

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 from minitransformer.config import POSITIONS
-from minitransformer.data import TextBatch
 from minitransformer.gradcheck.subjects.layers import ATTENTION_KINDS
 from minitransformer.models import GPT, gpt_config
 from tests.helpers import host, randomize, relative_error, same
-from tests.models.learning import check_that_one_step_moves_every_parameter
 
 V, H, C, F, MAX_LEN = 11, 3, 12, 7, 40
 IDS = np.array([[3, 8, 4, 0, 6], [7, 5, 9, 4, 10]])  # (B, T); id 0 is a token as any other
@@ -53,11 +51,6 @@ def test_the_tied_matrix_is_one_and_an_untied_one_gets_its_own_gradient():
     assert tied.output.E is tied.embedding.tokens.E
     assert untied.num_parameters() - tied.num_parameters() == V * C
     assert build(tie_output=False).num_parameters() == untied.num_parameters()
-
-
-@every_position
-def test_after_one_step_every_parameter_has_moved(positions):
-    check_that_one_step_moves_every_parameter(build(positions), TextBatch(IDS[:, :-1], IDS[:, 1:]))
 
 
 def test_the_choices_are_those_of_gpt2_and_can_be_changed():
