@@ -4,6 +4,7 @@ By default a share of the exercises is tried. `--exhaustive` tries all of them, 
 and fifty mistakes that nobody has written down; `--weekly` adds a third of all pairs of mistakes.
 """
 
+import ast
 import contextlib
 import copy
 import dataclasses
@@ -25,7 +26,8 @@ from minitransformer.exercises.report import print_diagnoses
 from minitransformer.exercises.runner import check
 from tests.exercises.answers import ANSWERS, EXERCISES, hand_in
 from tests.exercises.conftest import some
-from tests.exercises.mutants import mutants
+from tests.mutation.mutants import definitions, difference, header, places
+from tests.mutation.operators import changes
 
 every_exercise = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.name)
 TASKS = [(exercise, task) for exercise in EXERCISES for task in exercise.tasks]
@@ -235,6 +237,18 @@ def test_there_are_enough_exercises_and_known_mistakes():
     assert len({exercise.name for exercise in EXERCISES}) == len(EXERCISES)
 
 
+def mutants(text):
+    """Every single change of a text that the mutation test would make -> (what was done, the changed text)."""
+    tree = ast.parse(text)
+    for _, definition in definitions(tree.body):
+        for parent, field, index, node, _ in list(places(definition, header(definition))):
+            for new in changes(node, parent):
+                owner, key = (vars(parent), field) if index is None else (getattr(parent, field), index)
+                owner[key] = new
+                yield " -> ".join(difference(node, new)), ast.unparse(ast.fix_missing_locations(tree))
+                owner[key] = node
+
+
 def all_mutants():
     """Every single change of every solution, in an order that looks random and is the same each time."""
     every = [(exercise, what, text) for exercise in EXERCISES for what, text in mutants(exercise.solution)]
@@ -270,7 +284,7 @@ def test_unknown_mistakes_are_flagged_and_none_passes(number, tmp_path):
             wrong = outputs_of(exercise, hand_in(exercise, text, tmp_path))
             assert wrong is not None
             same = all(alike(a, b) for a, b in itertools.zip_longest(right, wrong, fillvalue=np.zeros(0)))
-            assert same, f"{exercise.name} passes although somebody {what}"
+            assert same, f"{exercise.name} passes with {what}"
             continue  # a change that changes nothing
         flagged += 1
         if flagged == number:
