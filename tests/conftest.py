@@ -1,7 +1,7 @@
 """Options of the suite: its three tiers, one thread for each process, and tests repeated on several array libraries.
 
 `pytest` leaves out the tests with the marker `exhaustive` or `weekly`, `pytest --exhaustive`, which guards each change,
-those marked `weekly`, and `pytest --weekly` nothing. The last lines say how many were left out.
+those marked `weekly`, and `pytest --weekly` nothing. The last line says how to run what was left out.
 With `--rest`, what passed in the run before is left out, except for tests of random examples, which try more.
 
 The tests of the model run on NumPy, with `--exhaustive` also on a stand-in stricter than CuPy, and on CuPy where it can
@@ -16,6 +16,7 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is imported: the workers share the processors
 
 import contextlib
+import re
 import signal
 from pathlib import Path
 
@@ -41,7 +42,8 @@ ON_EVERY_BACKEND = (
 ONCE_ON_THE_STAND_IN = ("functional/", "layers/", "models/", "decoding/")
 TIERS = ("exhaustive", "weekly")  # the markers, also the names of the options that run what carries them
 EXAMPLES = {"exhaustive": 10, "weekly": 30}  # of Hypothesis, for a test that does not say how many it needs
-LEFT_OUT = pytest.StashKey()
+LEFT_OUT = pytest.StashKey()  # whether some tests are
+WHOLE_FILE = re.compile(rf"^pytestmark = pytest\.mark\.({'|'.join(TIERS)})\b", re.MULTILINE)
 PASSED = "minitransformer/passed"  # in pytest's cache: the tests that passed when it ran without --rest
 
 
@@ -64,7 +66,7 @@ def left_out(config):
 
 def pytest_configure(config):
     """No test has been left out yet; a test of Hypothesis that does not say how many examples it needs takes three."""
-    config.stash[LEFT_OUT] = 0
+    config.stash[LEFT_OUT] = False
     examples = EXAMPLES.get(tier(config), 3)
     slow = [HealthCheck.too_slow]  # a busy machine is no failure
     settings.register_profile("suite", max_examples=examples, suppress_health_check=slow)
@@ -106,6 +108,16 @@ def cupy_runs():
 CUPY = ["cupy"] if cupy_runs() else []
 
 
+def pytest_ignore_collect(collection_path, config):
+    """A file whose tests all belong to a larger tier is not even imported."""
+    if collection_path.name.startswith("test_"):
+        mark = WHOLE_FILE.search(collection_path.read_text("utf-8"))
+        if mark and mark[1] in left_out(config):
+            config.stash[LEFT_OUT] = True
+            return True
+    return None
+
+
 def pytest_generate_tests(metafunc):
     """Repeat the tests of the files above on every backend."""
     definition = metafunc.definition
@@ -113,7 +125,8 @@ def pytest_generate_tests(metafunc):
     if not file.startswith(ON_EVERY_BACKEND) or definition.get_closest_marker("host_only"):
         return
     marks = () if definition.get_closest_marker("every_backend") else pytest.mark.exhaustive
-    metafunc.parametrize("backend", ["numpy", pytest.param("strict", marks=marks), *CUPY], indirect=True)
+    there = [pytest.param("strict", marks=marks)] if tier(metafunc.config) or not marks else []
+    metafunc.parametrize("backend", ["numpy", *there, *CUPY], indirect=True)
 
 
 def one_case_on_the_stand_in(items):
@@ -137,26 +150,26 @@ def pytest_collection_modifyitems(config, items):
         passed = set(config.cache.get(PASSED, ()))
         items[:] = [item for item in items if item.nodeid not in passed or hasattr(item.obj, "hypothesis")]
     kept = [item for item in items if not any(map(item.get_closest_marker, left_out(config)))]
-    config.stash[LEFT_OUT] = len(items) - len(kept)
+    config.stash[LEFT_OUT] |= len(items) > len(kept)
     if hasattr(config, "workeroutput"):  # a process of pytest-xdist tells the one that prints
-        config.workeroutput["left_out"] = len(items) - len(kept)
+        config.workeroutput["left_out"] = config.stash[LEFT_OUT]
     items[:] = kept
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node):
-    """Every process of pytest-xdist collects the same tests, so that one number holds for all."""
-    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left_out", 0)
+    """Every process of pytest-xdist collects the same tests."""
+    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left_out", False)
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    """How many tests were left out, and the command that runs them; and note which passed."""
+    """The command that runs the tests that were left out; and note which passed."""
     if config.pluginmanager.has_plugin("cacheprovider") and not config.getoption("rest"):
         passed = [report.nodeid for report in terminalreporter.stats.get("passed", ()) if report.when == "call"]
         config.cache.set(PASSED, passed)
     if config.stash[LEFT_OUT]:
         options = " or ".join(f"--{name}" for name in left_out(config))
-        terminalreporter.write_line(f"{config.stash[LEFT_OUT]} more tests run with: pytest {options}")
+        terminalreporter.write_line(f"more tests run with: pytest {options}")
 
 
 @pytest.fixture(autouse=True)
