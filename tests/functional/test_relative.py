@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from minitransformer.functional import relative_bias, relative_bias_backward, relative_buckets
-from tests.helpers import device, host, random_array, relative_error
+from tests.helpers import device, host, random_array
 
 H, N = 3, 8
 SHAPES = [(5, 7, 2), (7, 5, 0), (1, 6, 5), (4, 1, 0), (1, 1, 0)]  # (T, S, start)
@@ -69,22 +69,6 @@ def gradient_of_table(table, dy, buckets):
     dtable = device(np.zeros(table.shape, table.dtype))
     relative_bias_backward(dy, relative_bias(table, buckets)[1], dtable)
     return dtable
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_the_bias_is_the_number_of_each_pairs_bucket(shape):
-    table, _, buckets = example(*shape)
-    bias, values = host(relative_bias(table, buckets)[0]), host(table)
-    T, S, start = shape
-    assert bias.shape == (H, T, S)
-    for h, t, s in np.ndindex(bias.shape):
-        assert bias[h, t, s] == values[naive_bucket(s - start - t, N, 6, True), h]
-
-
-def test_no_gradient_is_lost_between_pairs_and_buckets():
-    table, dy, buckets = example(*SHAPES[0])
-    got = host(gradient_of_table(table, dy, buckets)).sum(axis=0)
-    assert relative_error(got, host(dy).sum(axis=(1, 2))) <= 1e-13
 
 
 @pytest.mark.parametrize(

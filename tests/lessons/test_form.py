@@ -71,41 +71,24 @@ def test_the_path_of_a_week_fits_into_five_evenings_of_half_an_hour():
 
 
 @every_lesson
-def test_core_is_short(lesson):
-    core, _ = halves(lesson)
+def test_core_is_short_and_the_header_says_how_long_reading_and_running_take(lesson):
+    core, rest = halves(lesson)
     words, lines = length(core)
     assert words <= MOST_WORDS
     assert minutes(core) <= MOST_MINUTES + 0.5, f"{words} words and {lines} lines of code"
-
-
-@every_lesson
-def test_header_says_how_long_it_takes_to_read(lesson):
-    core, rest = halves(lesson)
     assert (lesson.minutes, lesson.deeper_minutes) == (round(minutes(core)), round(minutes(rest)))
-
-
-@every_lesson
-def test_checks_of_the_prose_are_out_of_sight(lesson):
-    assert not HIDDEN.search(lesson.path.read_text("utf-8"))
-    sidecar = lesson.path.parent / "checks" / lesson.path.name
-    assert HIDDEN.search(sidecar.read_text("utf-8"))
-
-
-@every_lesson
-def test_each_lesson_computes_numbers_of_the_running_example(lesson):
-    sidecar = lesson.path.parent / "checks" / lesson.path.name
-    assert "lesson.example(" in sidecar.read_text("utf-8")
-
-
-@every_lesson
-def test_lesson_builds_on_earlier_ones_alone(lesson):
+    assert lesson.pencil_minutes > lesson.minutes
+    assert lesson.long == (lesson.seconds > 60)
+    assert lesson.fast_seconds <= lesson.seconds
     assert all(number < lesson.number for number in lesson.needs)
 
 
 @every_lesson
-def test_lesson_ends_within_a_minute_unless_it_says_that_it_is_long(lesson):
-    assert lesson.long == (lesson.seconds > 60)
-    assert lesson.fast_seconds <= lesson.seconds
+def test_checks_of_the_prose_are_out_of_sight_and_look_at_the_running_example(lesson):
+    assert not HIDDEN.search(lesson.path.read_text("utf-8"))
+    sidecar = (lesson.path.parent / "checks" / lesson.path.name).read_text("utf-8")
+    assert HIDDEN.search(sidecar)
+    assert "lesson.example(" in sidecar
 
 
 @every_lesson
@@ -128,17 +111,13 @@ def test_core_begins_with_the_map_and_shows_a_picture(lesson):
 
 
 @every_lesson
-def test_prose_between_two_pieces_of_code_is_short(lesson):
-    for is_prose, lines in cells(lesson.path.read_text("utf-8"))[1:-1]:  # the header and the answers may be longer
-        text = [line for line in lines if line.strip("# ")]
-        assert not is_prose or len(text) <= LONGEST_PROSE, text[0]
-
-
-@every_lesson
-def test_prose_is_a_comment_and_code_is_none(lesson):
+def test_prose_is_a_comment_and_short_between_two_pieces_of_code(lesson):
     for is_prose, lines in cells(lesson.path.read_text("utf-8")):
         assert not is_prose or all(line.startswith("#") or not line for line in lines)
         assert is_prose or any(line and not line.startswith("#") for line in lines)
+    for is_prose, lines in cells(lesson.path.read_text("utf-8"))[1:-1]:  # the header and the answers may be longer
+        text = [line for line in lines if line.strip("# ")]
+        assert not is_prose or len(text) <= LONGEST_PROSE, text[0]
 
 
 @every_lesson
@@ -179,11 +158,6 @@ def test_there_is_one_box_of_history(lesson):
     assert 1600 < int(year) <= 2026
     assert 30 <= len(text.replace("\n# >", "").split()) <= 90
     assert not HISTORY.findall(rest)
-
-
-@every_lesson
-def test_the_pencil_takes_longer_than_the_eye(lesson):
-    assert lesson.pencil_minutes > lesson.minutes
 
 
 @every_lesson

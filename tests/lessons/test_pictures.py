@@ -42,13 +42,6 @@ def test_a_strip_lights_the_boxes_of_its_place_and_no_other(module):
         pyplot.close(figure)
 
 
-def test_every_box_of_the_architecture_is_drawn_once(module):
-    architecture = module("architecture")
-    names = [patch.get_gid() for patch in architecture.architecture().axes[0].patches if patch.get_gid()]
-    assert sorted(names) == sorted(architecture.BOXES)
-    assert len(names) == 19
-
-
 def test_no_two_boxes_of_the_architecture_and_of_a_strip_overlap(module):
     architecture = module("architecture")
     for figure in (architecture.architecture(), architecture.strip(architecture.MAPS["00"])):

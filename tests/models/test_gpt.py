@@ -92,8 +92,3 @@ def test_no_kind_of_attention_sees_a_later_token(kind):
         changed = host(model(other))
         assert relative_error(changed[:, :t], logits[:, :t]) <= 1e-14
         assert (changed[:, t] != logits[:, t]).any(axis=-1).all()
-
-
-def test_a_window_as_long_as_the_sequence_is_full_attention():
-    full, windowed = build_random(), build_random(attention="windowed", window=IDS.shape[1])
-    assert relative_error(windowed(IDS), full(IDS)) <= 1e-13

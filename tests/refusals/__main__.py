@@ -1,4 +1,4 @@
-"""Try damaged files and made-up command lines, as many as you like, and count how the cases end.
+"""Try damaged files, as many as you like, and count how the cases end.
 
     python -m tests.refusals                    2,000 cases
     python -m tests.refusals --cases 100000     two to six minutes
@@ -16,11 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from tests.refusals import drawn_files as files
-from tests.refusals import drawn_lines as lines
 from tests.refusals.ending import REFUSED, SUCCESS, ending_of
 
 TARGETS = (files.checkpoints, files.forged_checkpoints, files.texts, files.tokenizers, files.pairs)
-TARGETS += (files.huggingface_models, files.huggingface_tokenizers, lines.command_lines)
+TARGETS += (files.huggingface_models, files.huggingface_tokenizers)
 
 
 def failures(target, numbers, good):

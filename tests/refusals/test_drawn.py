@@ -1,4 +1,4 @@
-"""Damaged files and made-up command lines end with a right result or a refusal in one line.
+"""Damaged files end with a right result or a refusal in one line.
 
 Each tier tries more of them, and `python -m tests.refusals` as many as you like.
 """
