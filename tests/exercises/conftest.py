@@ -5,15 +5,6 @@ import pytest
 from minitransformer.exercises.cases import make_problem
 from minitransformer.exercises.diagnose import diagnose_task
 
-
-def some(values, every):
-    """All values for `parametrize`, of which the default run tries one of so many and `--exhaustive` all."""
-    return [
-        pytest.param(*(value if type(value) is tuple else (value,)), marks=pytest.mark.exhaustive if i % every else ())
-        for i, value in enumerate(values)
-    ]
-
-
 MADE = {}  # problems, by their tasks and cases
 
 

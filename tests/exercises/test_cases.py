@@ -7,7 +7,7 @@ from minitransformer.exercises import diagnose, find_exercise
 from minitransformer.exercises.cases import cases_of, make_problem
 from minitransformer.exercises.exercise import load
 from tests.exercises.answers import EXERCISES, hand_in
-from tests.exercises.conftest import some
+from tests.tiers import some
 
 TASKS = [(exercise, task) for exercise in EXERCISES for task in exercise.tasks]
 every_task = pytest.mark.parametrize(

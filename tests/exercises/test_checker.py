@@ -25,9 +25,9 @@ from minitransformer.exercises.known import Known, known_mistakes
 from minitransformer.exercises.report import print_diagnoses
 from minitransformer.exercises.runner import check
 from tests.exercises.answers import ANSWERS, EXERCISES, hand_in
-from tests.exercises.conftest import some
 from tests.mutation.mutants import definitions, difference, header, places
 from tests.mutation.operators import changes
+from tests.tiers import some
 
 every_exercise = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.name)
 TASKS = [(exercise, task) for exercise in EXERCISES for task in exercise.tasks]

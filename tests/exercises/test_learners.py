@@ -10,7 +10,7 @@ from minitransformer.exercises import Workshop, diagnose, find_exercise
 from minitransformer.exercises.diagnose import diagnose_task
 from minitransformer.exercises.exercise import load
 from tests.exercises.answers import EXERCISES, hand_in
-from tests.exercises.conftest import some
+from tests.tiers import some
 
 EXERCISE = find_exercise("06_attention_backward")
 RIGHT = EXERCISE.solution

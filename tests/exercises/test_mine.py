@@ -16,7 +16,7 @@ from minitransformer.models import Transformer, named_config
 from tests.cli.conftest import few_held_out_sequences, undrawn
 from tests.cli.run import run
 from tests.exercises.answers import EXERCISES, hand_in
-from tests.exercises.conftest import some
+from tests.tiers import some
 
 __all__ = ["few_held_out_sequences", "undrawn"]
 

@@ -9,7 +9,7 @@ import pytest
 
 from minitransformer.exercises import diagnose
 from tests.exercises.answers import ANSWERS, EXERCISES, hand_in
-from tests.exercises.conftest import some
+from tests.tiers import some
 
 WRONG = [answer for answer in ANSWERS if not answer.is_right]
 UNEXPLAINED = {"16_kv_cache-window_of_four"}  # wrong, and nothing is said about the cause

@@ -7,7 +7,7 @@ from minitransformer.functional import (
     scaled_dot_product_attention_backward,
 )
 from minitransformer.system.generators import make_generator
-from tests.helpers import device, host, random_array, same
+from tests.helpers import device, host, random_array, relative_error, same
 
 B, H, T, S, D = 2, 3, 4, 5, 6
 EMPTY = (1, slice(None), 2)  # this query, in every head, may attend to nothing
@@ -28,6 +28,15 @@ def run(q, k, v, allowed, rate=0.0, bias=None):
     """Attention under a mask of the host or None, with dropout drawn from the same seed at each call."""
     allowed = None if allowed is None else device(allowed)
     return scaled_dot_product_attention(q, k, v, allowed, rate, make_generator(11), bias)
+
+
+def test_dropout_zeroes_weights_and_scales_up_the_others():
+    q, k, *_ = example()
+    one_hot = device(np.broadcast_to(np.eye(S), (B, H, S, S)).copy())  # so that y are the weights themselves
+    weights, dropped = (host(run(q, k, one_hot, None, rate)[0]) for rate in (0.0, 0.25))
+    kept = dropped != 0
+    assert 0.5 < kept.mean() < 0.9
+    assert relative_error(dropped[kept], weights[kept] / 0.75) <= 1e-14
 
 
 def test_attention_ignores_masked_keys_and_values_and_gives_them_no_gradient():

@@ -44,6 +44,16 @@ def test_what_is_in_the_padding_changes_nothing_and_gets_no_gradient(name, rever
     assert all(same(a, b) for a, b in zip(*results, strict=True))
 
 
+@both
+def test_in_reverse_the_last_token_is_read_first(name):
+    x, weights, state, _, _ = example(name)
+    forward, _ = FUNCTIONS[name]
+    (y, final), _ = forward(x, *weights, state, None, True)
+    (expected, last), _ = forward(device(host(x)[:, ::-1].copy()), *weights, state)
+    assert same(y, host(expected)[:, ::-1])
+    assert all(same(a, b) for a, b in zip(final, last, strict=True))
+
+
 def test_an_open_forget_gate_and_a_closed_input_gate_keep_the_memory_and_its_gradient():
     """The constant error carousel of 1997: with f = 1, dc passes through any number of steps as it is."""
     _, (W, U, _), state, _, dstate = example("lstm")

@@ -8,9 +8,11 @@ from minitransformer.gradcheck import check_layer
 from minitransformer.gradcheck.judge.report import CANNOT_TELL, COMPLEX_STEP, OK, RICHARDSON, WRONG
 from tests.gradcheck.pieces import ANALYTIC, KINKED, REDUCTIONS, UNSAFE
 from tests.gradcheck.small_layers import SHAPE, C, Function, X, names
+from tests.tiers import some
 
 FUNCTIONS = ANALYTIC | UNSAFE | KINKED | REDUCTIONS
 MISTAKES = [(name, kind) for name, (*_, mistakes) in FUNCTIONS.items() for kind in mistakes]
+HALF = list(FUNCTIONS)[::2]  # of which the default run tries one mistake each
 FIRST = {name: next(iter(mistakes)) for name, (*_, mistakes) in FUNCTIONS.items()}
 
 
@@ -25,7 +27,7 @@ def random_input(seed, shape=SHAPE):
 
 
 @pytest.mark.parametrize("scale", [1.0, *(pytest.param(scale, marks=pytest.mark.exhaustive) for scale in (1e-3, 30.0))])
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", some(FUNCTIONS, 2))
 def test_every_function_of_the_table_passes(name, scale):
     f, b, _ = FUNCTIONS[name]
     report = check_layer(Function(f, b), scale * X, vary=False)
@@ -36,7 +38,7 @@ def test_every_function_of_the_table_passes(name, scale):
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        (name, kind) if FIRST[name] == kind else pytest.param(name, kind, marks=pytest.mark.exhaustive)
+        (name, kind) if name in HALF and FIRST[name] == kind else pytest.param(name, kind, marks=pytest.mark.exhaustive)
         for name, kind in MISTAKES
     ],
 )

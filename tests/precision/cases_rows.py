@@ -89,7 +89,8 @@ def norm(words, make, units=("array", "terms"), eps=1e-5, long=False):
 
     for name, inputs in (("layer_norm", layer_norm), ("rms_norm", rms_norm)):
         define = partial(getattr(definitions, name), eps=eps)
-        yield Case(name, words, inputs, pair(name, eps=eps), define, units, long)
+        given = {} if eps == 1e-5 else {"eps": eps}  # the default
+        yield Case(name, words, inputs, pair(name, **given), define, units, long)
 
 
 def sure(rng):
