@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from minitransformer.functional import layer_norm, layer_norm_backward
-from tests.helpers import device, host, random_array, relative_error
+from tests.helpers import device, host, random_array, relative_error, same
 
 B, T, C = 2, 4, 7
 
@@ -15,6 +15,14 @@ def example(dtype=np.float64):
     x = (rng.standard_normal((B, T, C)) * rng.uniform(0.5, 3.0, (B, T, 1)) + 1.5).astype(dtype)
     x.setflags(write=False)
     return device(x), *(random_array(rng, *shape, dtype=dtype) for shape in ((C,), (C,), (B, T, C)))
+
+
+def test_the_gradients_of_the_parameters_are_summed_over_all_leading_axes():
+    rng = np.random.default_rng(13)
+    x, dy, gamma, beta = (random_array(rng, *shape) for shape in ((2, 3, 4, C), (2, 3, 4, C), (C,), (C,)))
+    four = layer_norm_backward(dy, layer_norm(x, gamma, beta)[1])
+    two = layer_norm_backward(dy.reshape(-1, C), layer_norm(x.reshape(-1, C), gamma, beta)[1])
+    assert all(same(a.reshape(-1, C), b.reshape(-1, C)) for a, b in zip(four, two, strict=True))
 
 
 @pytest.mark.parametrize("value", [0.1, 1e6 / 3, -1e30])

@@ -35,6 +35,16 @@ def naive_log_prob(z, target):
     return math.log(math.exp(z[target]) / sum(math.exp(score) for score in z))
 
 
+def naive_dpo(chosen, rejected, ref_chosen, ref_rejected, beta):
+    """-1/B sum log sigmoid(beta (log-ratio of the chosen answer - that of the rejected one))."""
+    total = 0.0
+    for w, lose, ref_w, ref_lose in zip(chosen, rejected, ref_chosen, ref_rejected, strict=True):
+        ratio_w = sum(w[t] - ref_w[t] for t in range(len(w)))
+        ratio_l = sum(lose[t] - ref_lose[t] for t in range(len(lose)))
+        total -= math.log(1 / (1 + math.exp(-beta * (ratio_w - ratio_l))))
+    return total / len(chosen)
+
+
 def naive_grpo(log_p, old, advantages, counted, clip, ref=None, beta=0.0, mean_over="answers"):
     """The mean over the tokens that count of -min(rho A, clip(rho) A) + beta k3."""
     answers = []
@@ -118,6 +128,13 @@ def test_padding_changes_neither_the_losses_nor_the_gradients():
     for ours, expected in zip(padded, losses_and_gradients(logits(), TARGETS, COUNTED), strict=True):
         assert relative_error(ours[:, :T] if np.ndim(ours) else ours, expected) <= 1e-15
         assert np.ndim(ours) == 0 or (ours[:, T:] == 0).all()
+
+
+@pytest.mark.parametrize("beta", [0.1, 2.0])
+def test_dpo_equals_the_formula_in_loops(beta):
+    arrays = [logits(seed, 3, length) for seed, length in enumerate((4, 6, 4, 6))]
+    loss, _ = dpo(*arrays, beta)
+    assert relative_error(loss, naive_dpo(*map(host, arrays), beta)) <= 1e-14
 
 
 def test_the_first_loss_of_dpo_is_log_2_whatever_the_pairs_are():
