@@ -8,12 +8,13 @@ from functools import partial
 import numpy as np
 import pytest
 
+from minitransformer.core import Layer
 from minitransformer.data import get_task
 from minitransformer.data.text import TextBatch
-from minitransformer.layers import Embedding, losses
+from minitransformer.layers import Embedding, Linear, losses
 from minitransformer.models import BERT, GPT, bert_config, gpt_config
 from minitransformer.training import NotFiniteError, noam, train
-from minitransformer.training.watching.anomaly_hooks import AnomalyHooks, named_layers
+from minitransformer.training.watching.anomaly_hooks import AnomalyFound, AnomalyHooks, named_layers
 from tests.helpers import Trainer
 from tests.training.spoiling import (
     EXPAND,
@@ -43,6 +44,7 @@ def test_weight_that_is_not_finite_is_named_and_nothing_moves(value, word, detec
     error = refused_step(trainer)
     assert error.layer == EXPAND
     assert lines_of(error)["first not finite"] == f"the weight {EXPAND}.W: 1 of 240 are {word}"
+    assert "the step itself went too far" in lines_of(error)["likely causes"]
 
 
 @pytest.mark.parametrize("detect", [False, True])
@@ -71,6 +73,31 @@ def test_what_goes_wrong_between_two_layers_is_that_of_the_layer_around_them():
     error = refused_step(trainer)
     assert error.layer == "decoder.layers.1.cross_attention.sublayer", "its output projection only got what was wrong"
     assert "functional/attention.py" in lines_of(error)["operation"]
+
+
+class SpoiltBetween(Layer):
+    """Two linear maps, between which backward makes nan."""
+
+    def __init__(self):
+        self.first, self.second = (Linear(3, 3, rng=np.random.default_rng(i)) for i in (1, 2))
+
+    def forward(self, x, rng=None):
+        h, cache = self.first.forward(x)
+        y, second = self.second.forward(h)
+        return y, (cache, second)
+
+    def backward(self, dy, cache):
+        return self.first.backward(self.second.backward(dy, cache[1]) * np.float32(np.nan), cache[0])
+
+
+def test_what_backward_spoils_between_two_layers_is_that_of_the_layer_around_them():
+    model = SpoiltBetween()
+    with AnomalyHooks([model]):
+        y, cache = model.forward(np.ones((2, 3), np.float32))
+        with pytest.raises(AnomalyFound) as found:
+            model.backward(y, cache)
+    assert found.value.anomaly.kind == "SpoiltBetween"
+    assert found.value.anomaly.what.endswith(" has for first (Linear)")
 
 
 def with_nan(array):

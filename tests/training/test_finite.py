@@ -8,6 +8,7 @@ from minitransformer.data import get_task
 from minitransformer.layers import Linear
 from minitransformer.models import Transformer, named_config
 from minitransformer.training import Adam, CrossEntropyLoss, NotFiniteError, noam, training_step
+from minitransformer.training.finite import check_finite
 
 pytestmark = pytest.mark.host_only
 TASK = get_task("copy")
@@ -95,6 +96,16 @@ def test_the_gradient_that_is_not_finite_is_named_alone():
     model = OneBadGradient()
     with pytest.raises(NotFiniteError, match=r"is inf; not finite: the gradient of second\.b; the weights"):
         training_step(model, Squares(), Adam(model.parameters()), Batch)
+
+
+def test_more_than_three_gradients_are_counted_and_without_a_model_none_is_named():
+    model, *_ = setting()
+    for parameter in model.parameters():
+        parameter.grad[...] = np.inf
+    with pytest.raises(NotFiniteError, match=rf" and {len(model.parameters()) - 3} more; the weights"):
+        check_finite(1.0, np.inf, model)
+    with pytest.raises(NotFiniteError, match=r"^the norm of the gradient is inf; the weights"):
+        check_finite(1.0, np.inf)
 
 
 def test_noam_without_a_warmup_is_refused_in_words():

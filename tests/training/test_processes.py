@@ -26,7 +26,7 @@ from minitransformer.training import (
 )
 from minitransformer.training.parallel import threads as parallel
 from minitransformer.training.parallel.communicator import ONE_PROCESS, ProcessError
-from minitransformer.training.parallel.faults import ending_together
+from minitransformer.training.parallel.faults import check_same, ending_together
 from minitransformer.training.parallel.processes import ProcessParallel
 from minitransformer.training.saving.checkpointer import newest_checkpoint, saved_steps
 from tests.helpers import ragged, randomize, relative_error
@@ -124,6 +124,10 @@ def test_gradients_are_added_up_in_order_or_in_shards_only_on_request(options, k
     assert len([what for what in found if what[0] == "reduce_scatter"]) == number * (kind == "reduce_scatter")
 
 
+def test_one_process_measures_the_accuracy_only_on_request():
+    assert gradients_of(build(), CrossEntropyLoss(0.1))(ragged_batch()).accuracy is None
+
+
 def test_weight_of_a_batch_scales_the_gradient_and_not_what_is_measured():
     def weighted(communicator):
         model = build()
@@ -195,6 +199,12 @@ def test_processes_that_begin_with_different_weights_are_refused():
     errors = outcomes_in_ranks(2, start)
     assert [type(error) for error in errors] == [ProcessError] * 2
     assert "different weights" in str(errors[0])
+
+
+def test_processes_that_agree_go_on_and_others_are_told_what_differs():
+    in_ranks(2, lambda communicator: check_same(communicator, {"the task": "copy"}))
+    errors = outcomes_in_ranks(2, lambda communicator: check_same(communicator, {"the task": communicator.rank}))
+    assert [str(error) for error in errors] == ["the task is 1 in rank 1, and 0 in rank 0"] * 2
 
 
 # whole trainings
