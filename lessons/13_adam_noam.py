@@ -29,10 +29,11 @@ from support.pictures import grids
 import numpy as np
 
 from minitransformer import training
-from minitransformer.core import FlatParameter, Parameter
+from minitransformer.core import Parameter
 from minitransformer.example import load_example
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.models import Transformer
+from minitransformer.training.flat import FlatParameter
 
 lesson = begin("13_adam_noam")
 example = load_example()

@@ -32,6 +32,7 @@ from minitransformer.data import get_task
 from minitransformer.example import load_example
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.gradcheck.hessian import LossOfWeights, largest_eigenpairs
+from minitransformer.gradcheck.holding import holding
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.system.progress import tqdm
 
@@ -140,7 +141,7 @@ def gradient(theta, model, batch, smoothing=0.0):
         start = 0
         for parameter in model.parameters():
             piece = theta[start : start + parameter.data.size]
-            held.enter_context(parameter.holding(piece.reshape(parameter.data.shape)))  # for now, and g = 0
+            held.enter_context(holding(parameter, piece.reshape(parameter.data.shape)))  # for now, and g = 0
             start += piece.size
         logits, cache = model.forward(source, target_in)
         L, loss_cache = cross_entropy(logits, target_out, smoothing)

@@ -8,96 +8,41 @@ be used twice in a model and each use has its own cache:
     y        = layer(x)                     forward without the cache
 """
 
-import contextlib
-import copy
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+import functools
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
 from minitransformer.backend import to_device, to_host, xp
 from minitransformer.checks import check_names
 
-AnyLayer = TypeVar("AnyLayer", bound="Layer")
-
 
 class Parameter:
-    """A learnt array: `data`, and `grad` of the same shape and dtype, to which every backward pass adds.
+    """A learned array: `data`, and `grad` of the same shape and dtype, to which every backward pass adds.
 
-    Clearing millions of gradients only to add to them would cost more than some layers, so `zero_grad` only notes
-    that the gradient is zero. The array is cleared when `grad` is read, or overwritten by the first backward pass that
-    uses `overwritable`. Until the first gradient there is no array.
-
-    A `frozen` parameter gets no gradient and is not trained (see `Layer.freeze`).
+    A `frozen` parameter is not trained (see `Layer.freeze`): it gets no gradient, and an optimizer leaves it out.
     """
 
-    data: xp.ndarray
-    frozen: bool = False
-
     def __init__(self, data: np.ndarray | xp.ndarray, frozen: bool = False) -> None:
-        self.frozen = frozen
-        self.data = to_device(data)
+        self.data: xp.ndarray = to_device(data)
         if not self.data.flags.c_contiguous:
             self.data = self.data.copy()  # so that `reshape(-1)` is a view
-        self._grad: xp.ndarray | None = None  # or an array like `data`
-        self._is_zero = False  # whether the gradient is zero; its array may hold old numbers
+        self.frozen = frozen
 
-    @property
+    @functools.cached_property
     def grad(self) -> xp.ndarray:
-        """The gradient, an array like `data`; zeros, which nobody keeps, if the parameter is frozen."""
-        if self.frozen:
-            return xp.zeros_like(self.data)
-        if self._grad is None:
-            self._grad = xp.zeros_like(self.data)
-        elif self._is_zero:
-            self._grad[...] = 0
-        self._is_zero = False
-        return self._grad
-
-    @grad.setter
-    def grad(self, array: xp.ndarray) -> None:
-        """Copy `array` into the gradient's own array, which may be a view into a vector of all gradients."""
-        if array is not self._grad and not self.frozen:  # after `grad += x` it is the same array
-            self.grad[...] = array
+        """dLoss/ddata, zeros at first. The array is made when it is first used: decoding needs none."""
+        return xp.zeros_like(self.data)
 
     def zero_grad(self) -> None:
-        """Make the gradient zero, without touching its array yet."""
-        self._is_zero = True
-
-    def take_grad(self) -> xp.ndarray | None:
-        """Return the gradient, or None if there is none, and drop it: its array belongs to the caller now."""
-        gradient = None if self._is_zero else self._grad
-        self._grad = None
-        return gradient
-
-    def overwritable(self) -> xp.ndarray | None:
-        """The gradient's array if the gradient is zero, else None. A caller may write into it before `add_grad`."""
-        return self._grad if self._is_zero and not self.frozen else None
+        """Set the gradient to zero."""
+        self.grad[...] = 0
 
     def add_grad(self, gradient: xp.ndarray) -> None:
-        """grad += gradient, unless the parameter is frozen. The array `gradient` belongs to it from now on.
-
-        It may be the array that `overwritable` returned; it then already holds the whole gradient.
-        """
-        if self.frozen:
-            return
-        if gradient is self._grad or self._grad is None:
-            self._grad, self._is_zero = gradient, False
-        elif self._is_zero:
-            self._grad[...], self._is_zero = gradient, False
-        else:
-            self._grad += gradient
-
-    @contextlib.contextmanager
-    def holding(self, data: xp.ndarray) -> Iterator[None]:
-        """Inside a `with` block the parameter has other `data`, and a gradient like it that is zero at first."""
-        own = self.data, self._grad, self._is_zero
-        self.data, self._grad, self._is_zero = data, None, False
-        try:
-            yield
-        finally:
-            self.data, self._grad, self._is_zero = own
+        """grad += gradient, unless the parameter is frozen."""
+        if not self.frozen:
+            self.grad += gradient
 
     def __repr__(self) -> str:
         return f"Parameter(shape={tuple(self.data.shape)}, dtype={self.data.dtype})"
@@ -159,10 +104,6 @@ class Layer:
         """The number of learnt numbers; a shared matrix counts once."""
         return sum(parameter.data.size for parameter in self.parameters())
 
-    def replica(self: AnyLayer) -> AnyLayer:
-        """A copy for another thread: its parameters share their `data` with this layer and have their own gradients."""
-        return copy.deepcopy(self, {id(own): Parameter(own.data, own.frozen) for own in self.parameters()})
-
     def freeze(self, *names: str, frozen: bool = True) -> None:
         """Freeze the parameters of these layers or parameters, such as "encoder" or "output.W"; without names, all.
 
@@ -217,65 +158,3 @@ class Layer:
                 )
         for name, parameter in own.items():
             parameter.data[...] = to_device(state[name])
-
-
-class FlatParameter(Parameter):
-    """One long vector (N,): the `data` and `grad` of the parameters `pieces` become views into it, with their values.
-
-    Clipping and Adam then need a few calls on one array instead of a few calls for each of hundreds of small arrays.
-    The pieces may be given other arrays later, as when a second FlatParameter is made of them: whatever is read here
-    first takes their values over and makes them views again. So several of these can take turns.
-    """
-
-    def __init__(self, pieces: Sequence[Parameter]) -> None:
-        self.pieces = list(pieces)
-        self._vector = xp.concatenate([piece.data.reshape(-1) for piece in pieces])
-        self._grad: xp.ndarray = xp.zeros_like(self._vector)
-        self._views = []  # (data, grad) of each piece
-        start = 0
-        for piece in pieces:
-            shape = piece.data.shape
-            part = slice(start, start + math.prod(shape))
-            self._views.append((self._vector[part].reshape(shape), self._grad[part].reshape(shape)))
-            start = part.stop
-        self._take_over()
-
-    def _take_over(self) -> None:
-        """Make all pieces views into this vector, with the values that they have now."""
-        for piece, (data, grad) in zip(self.pieces, self._views, strict=True):
-            if piece.data is not data:
-                data[...] = piece.data
-                piece.data = data
-            if piece._grad is not grad:
-                if piece._grad is None or piece._is_zero:
-                    piece._is_zero = True
-                else:
-                    grad[...] = piece._grad
-                piece._grad = grad
-
-    @property
-    def data(self) -> xp.ndarray:  # type: ignore[override]
-        """The values of all pieces as one vector (N,)."""
-        self._take_over()
-        return self._vector
-
-    @property
-    def grad(self) -> xp.ndarray:
-        """The gradients of all pieces as one vector (N,); those only noted as zero are cleared first."""
-        self._take_over()
-        for piece in self.pieces:
-            if piece._is_zero:
-                _ = piece.grad
-        return self._grad
-
-    @grad.setter
-    def grad(self, array: xp.ndarray) -> None:
-        """Copy `array` into the vector, so that the pieces' gradients stay views into it."""
-        if array is not self._grad:  # after `grad *= 2` it is the same array
-            self.grad[...] = array
-
-    def zero_grad(self) -> None:
-        """Make the gradients of all pieces zero."""
-        self._take_over()
-        for piece in self.pieces:
-            piece.zero_grad()

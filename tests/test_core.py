@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from minitransformer.backend import backend_name, xp
-from minitransformer.core import FlatParameter, Layer, Parameter
+from minitransformer.core import Layer, Parameter
 from minitransformer.models import Transformer, TransformerConfig
+from minitransformer.training.flat import FlatParameter
 from tests.helpers import device, host, randomize
 
 
@@ -232,37 +233,20 @@ def test_names_and_shapes_of_the_transformers_parameters_are_stable(norm, tied):
     assert [f"{name} {parameter.data.shape}" for name, parameter in model.named_parameters()] == expected
 
 
-def test_the_first_gradient_after_zeroing_overwrites_and_the_second_adds():
-    parameter = Parameter(np.ones((2, 3)))
-    parameter.grad[...] = 5.0
-    parameter.zero_grad()
-    for total in (1.0, 2.0):
-        out = parameter.overwritable()
-        assert (out is None) == (total == 2.0)
-        gradient = device(np.ones((2, 3)))
-        if out is not None:
-            out[...] = gradient
-        parameter.add_grad(gradient if out is None else out)
-        np.testing.assert_array_equal(host(parameter.grad), np.full((2, 3), total))
+def test_gradients_are_added_and_the_array_that_was_given_is_not_kept():
+    parameter, gradient = Parameter(np.ones((2, 3))), device(np.full((2, 3), 2.0))
+    parameter.add_grad(gradient)
+    gradient[...] = 5.0
+    assert host(parameter.grad).tolist() == [[2.0] * 3] * 2
+    parameter.add_grad(gradient)
+    assert host(parameter.grad).tolist() == [[7.0] * 3] * 2
+    assert host(gradient).tolist() == [[5.0] * 3] * 2
 
 
-def test_a_looked_at_gradient_is_never_overwritten():
-    parameter = Parameter(np.ones(3))
-    parameter.zero_grad()
-    parameter.grad[1] = 4.0
-    assert parameter.overwritable() is None
-    parameter.add_grad(device(np.ones(3)))
-    assert parameter.grad.tolist() == [1.0, 5.0, 1.0]
-
-
-def test_a_flat_gradient_is_zero_where_a_piece_was_only_noted_as_zero():
+def test_a_model_that_only_computes_forward_has_no_arrays_for_gradients():
     chain = Chain()
-    flat = FlatParameter(chain.parameters())
-    flat.grad[...] = 7.0
-    flat.zero_grad()
-    touched = chain.parameters()[0]
-    touched.add_grad(xp.ones_like(touched.data))
-    assert flat.grad.sum() == touched.data.size
+    chain.first(device(np.ones(3)))
+    assert not any("grad" in vars(parameter) for parameter in chain.parameters())
 
 
 def test_assigning_a_gradient_keeps_it_in_the_flat_vector():

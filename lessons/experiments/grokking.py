@@ -18,6 +18,7 @@ from experiments.report import Figure, Options, Rows, Table
 from minitransformer.core import Parameter
 from minitransformer.data.text import TextBatch
 from minitransformer.evaluation.loss import mean_loss
+from minitransformer.gradcheck.holding import holding
 from minitransformer.models import GPT, gpt_config
 from minitransformer.plotting import COLORS, GREY, pyplot
 from minitransformer.system.process import keep_freed_memory, limit_threads
@@ -123,7 +124,7 @@ def measure(seed: int, quick: bool) -> dict[str, Any]:
     tested = TextBatch(*(ids[~trained] for ids in sums()))
     changes = {"whole": [], "only": order[KEY:], "without": order[:KEY], "control": rest}
     for name, removed in changes.items():
-        with E.holding(without(E.data, removed)):
+        with holding(E, without(E.data, removed)):
             row[name] = mean_loss(model, [tested])
     row.update(
         after=shares, key=sorted(order[:KEY]), **{f"{side} reached": reached(row, side) for side in ("train", "test")}

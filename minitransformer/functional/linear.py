@@ -38,14 +38,12 @@ def linear(x: xp.ndarray, W: xp.ndarray, b: xp.ndarray | None = None) -> tuple[x
     return y.reshape(*x.shape[:-1], W.shape[1]), LinearCache(x, W)
 
 
-def linear_backward(
-    dy: xp.ndarray, cache: LinearCache, out: xp.ndarray | None = None
-) -> tuple[xp.ndarray, xp.ndarray, xp.ndarray]:
-    """(dx, dW, db) from dy (..., O); see `linear` for the derivation. dW is written into `out`, if given."""
+def linear_backward(dy: xp.ndarray, cache: LinearCache) -> tuple[xp.ndarray, xp.ndarray, xp.ndarray]:
+    """(dx, dW, db) from dy (..., O); see `linear` for the derivation."""
     x, W = cache
     rows, dy_rows = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])  # (N, I), (N, O)
     dx = linear_input_backward(dy, W)
-    dW = xp.matmul(rows.T, dy_rows, out=out)
+    dW = rows.T @ dy_rows
     db = column_sum(dy_rows)
     return dx, dW, db
 

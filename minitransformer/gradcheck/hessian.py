@@ -15,6 +15,7 @@ from minitransformer.backend import to_device, to_host
 from minitransformer.checks import check_integer
 from minitransformer.data.task import TrainingBatch
 from minitransformer.gradcheck import hessian_vector_product
+from minitransformer.gradcheck.holding import holding
 from minitransformer.layers.losses import CrossEntropyLoss
 
 TOLERANCE = 1e-6  # |Hx - lambda x| relative to |lambda|: the error of lambda is about its square
@@ -87,7 +88,7 @@ class LossOfWeights:
         values = self._split(theta)
         with contextlib.ExitStack() as stack:
             for name, parameter in self.parameters.items():
-                stack.enter_context(parameter.holding(values[name]))
+                stack.enter_context(holding(parameter, values[name]))
             yield
 
     def _split(self, vector):

@@ -5,15 +5,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minitransformer.backend import backend_name, xp
+from minitransformer.backend import xp
 from minitransformer.checks import check_shape, check_width
 from minitransformer.core import Layer, Parameter
 from minitransformer.functional import embedding, embedding_backward
 from minitransformer.functional.dropout import DropoutCache
 from minitransformer.functional.embedding import EmbeddingCache
 from minitransformer.layers.dropout import Dropout
-
-SLICE = 2**20  # numbers of dE that are computed at a time when they are added to a gradient
 
 
 class InputEmbeddingCache(NamedTuple):
@@ -99,24 +97,8 @@ class OutputProjection(Layer):
         rows, dlogits_rows = y.reshape(-1, y.shape[-1]), dlogits.reshape(-1, dlogits.shape[-1])  # (N, C), (N, V)
         check_shape("dlogits", dlogits, (*y.shape[:-1], len(self.E.data)))  # before a gradient has changed
         if not self.E.frozen:
-            self._add_dE(dlogits_rows, rows)
+            self.E.add_grad(dlogits_rows.T @ rows)
         dy = (dlogits_rows @ self.E.data).reshape(y.shape)
         if self.scale != 1.0:
             dy *= self.scale
         return dy
-
-    def _add_dE(self, dlogits, y):
-        """dE += dlogits^T y, for dlogits (N, V) and y (N, C).
-
-        A gradient that is zero is overwritten. To one that is not, such as that of an earlier block of tokens, dE is
-        added. On a CPU this is done a slice of the vocabulary at a time, so that no other array of its size is made.
-        """
-        zero = self.E.overwritable()
-        if zero is not None:
-            self.E.add_grad(xp.matmul(dlogits.T, y, out=zero))
-            return
-        dE = self.E.grad
-        size = max(1, SLICE // y.shape[-1]) if backend_name() == "numpy" else len(dE)  # a GPU wants few launches
-        for start in range(0, len(dE), size):
-            rows = slice(start, start + size)
-            dE[rows] += dlogits[:, rows].T @ y

@@ -41,7 +41,7 @@ class Linear(Layer):
         check_shape("dy", dy, (*cache.x.shape[:-1], self.W.data.shape[1]))  # before a gradient has changed
         if self.W.frozen and (self.b is None or self.b.frozen):
             return linear_input_backward(dy, cache.W)
-        dx, dW, db = linear_backward(dy, cache, out=self.W.overwritable())
+        dx, dW, db = linear_backward(dy, cache)
         self.W.add_grad(dW)
         if self.b is not None:
             self.b.add_grad(db)

@@ -67,5 +67,6 @@ class LearnedPositions(Layer):
     def backward(self, dy: xp.ndarray, start: int) -> xp.ndarray:
         """dx = dy, and dP[t] = sum_b dy[b, t], because every sequence of the batch has used P[t]."""
         _, T, _ = dy.shape
-        self.P.grad[start : start + T] += dy.sum(axis=0)
+        if not self.P.frozen:
+            self.P.grad[start : start + T] += dy.sum(axis=0)
         return dy

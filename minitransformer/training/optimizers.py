@@ -9,9 +9,10 @@ import numpy as np
 
 from minitransformer.backend import backend_name, fused, to_device, to_host, xp
 from minitransformer.checks import check_number, check_rate, check_shape
-from minitransformer.core import FlatParameter, Parameter
+from minitransformer.core import Parameter
 from minitransformer.system.process import SINGLE_THREAD, ThreadTeam
 from minitransformer.training.clipping import grad_norm
+from minitransformer.training.flat import FlatParameter
 
 INCOMPLETE = (
     "the last step was interrupted while it moved the weights, so they belong to no step: load a saved model, and the "

@@ -5,6 +5,7 @@ import pytest
 
 from experiments import induction
 from minitransformer.evaluation.loss import mean_loss
+from minitransformer.gradcheck.holding import holding
 from minitransformer.inspection.interventions import heads, intervene
 from minitransformer.models import GPT, gpt_config
 
@@ -69,7 +70,7 @@ def test_a_removed_head_leaves_what_zeros_in_its_rows_of_the_output_matrix_leave
         for head in range(4):
             zeros = W.data.copy()
             zeros[2 * head : 2 * head + 2] = 0
-            with W.holding(zeros):
+            with holding(W, zeros):
                 losses.append(mean_loss(model, [repeated]))
     assert found["without"]["induction"] == pytest.approx(losses[found["heads"]["induction"]])
     assert found["without"]["previous"] == pytest.approx(losses[found["heads"]["previous"]])

@@ -675,21 +675,6 @@ class ReusesDx(Tanh):
         return np.multiply(dy, self.slope(x), out=buffer)
 
 
-@wrong("a later backward changes the dy that this one was given: `add_grad` keeps its array")
-class KeepsDy(Layer):
-    """a bias that keeps dy, which is returned too"""
-
-    def __init__(self):
-        self.b = weight(*SHAPE)
-
-    def forward(self, x):
-        return x + self.b.data, None
-
-    def backward(self, dy, cache):
-        self.b.add_grad(dy)
-        return dy
-
-
 spoilt(
     "input is wrong only where the index of T is 4 or more",
     "is wrong for T > 4",

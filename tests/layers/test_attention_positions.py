@@ -17,6 +17,7 @@ from minitransformer.functional import (
     rotate_backward,
 )
 from minitransformer.layers import AlibiPositions, RelativePositions, RotaryPositions
+from minitransformer.training.parallel.threads import replica
 from tests.helpers import device, host, random_array, randomize, same
 
 B, H, T, S, D, MAX_LEN, START = 2, 3, 4, 9, 6, 11, 5
@@ -103,12 +104,12 @@ def test_threads_that_share_positions_get_their_own_bias(name):
 def test_a_replica_shares_the_table_and_has_its_own_gradient():
     positions = BIASES["relative"]()
     positions.bias(T, S)
-    replica = positions.replica()
-    replica.bias_backward(random_array(np.random.default_rng(67), H, T, S), T, S)
+    other = replica(positions)
+    other.bias_backward(random_array(np.random.default_rng(67), H, T, S), T, S)
     positions.table.data += 1.0
-    assert same(replica.bias(T, S), positions.bias(T, S))
+    assert same(other.bias(T, S), positions.bias(T, S))
     assert (host(positions.table.grad) == 0).all()
-    assert (host(replica.table.grad) != 0).any()
+    assert (host(other.table.grad) != 0).any()
 
 
 def test_the_table_starts_small_is_drawn_from_the_generator_and_can_be_saved():

@@ -13,6 +13,7 @@ from minitransformer.layers.since_2017.tensor_parallel import cuts_of, shard
 from minitransformer.models import BERT, GPT, Transformer, TransformerConfig
 from minitransformer.system.generators import make_generator
 from minitransformer.training import save_checkpoint
+from minitransformer.training.parallel.threads import replica
 from minitransformer.training.watching.anomaly_hooks import AnomalyHooks
 from tests.helpers import device, host, random_array, randomize, relative_error, same
 from tests.models.learning import loss_and_gradients
@@ -90,7 +91,7 @@ def test_decoding_in_pieces_equals_the_whole_because_each_use_has_its_own_kv_cac
 
 @every_kind
 def test_replicas_of_threads_share_their_own_layer(kind):
-    for name, stack in stacks(build(kind).replica()).items():
+    for name, stack in stacks(replica(build(kind))).items():
         assert len({id(layer) for layer in stack.layers}) == 1, name
 
 

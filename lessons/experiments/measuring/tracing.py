@@ -18,6 +18,7 @@ import numpy as np
 
 from minitransformer.backend import use_backend
 from minitransformer.core import Layer
+from minitransformer.gradcheck.holding import holding
 
 CREATED = {"arange", "empty", "eye", "full", "ones", "tri", "zeros"}
 # functions that only place numbers elsewhere, and methods
@@ -58,7 +59,7 @@ class Trace:
             with contextlib.ExitStack() as stack:
                 for name, parameter in layer.named_parameters() if layer else ():
                     self._weights[id(_owner(parameter.data))] = name
-                    stack.enter_context(parameter.holding(self.watch(parameter.data)))
+                    stack.enter_context(holding(parameter, self.watch(parameter.data)))
                 with use_backend(_TracingNumPy()):
                     yield self
         finally:

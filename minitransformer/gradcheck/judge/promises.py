@@ -15,6 +15,7 @@ import numpy as np
 from minitransformer.backend import to_device, to_host
 from minitransformer.core import Layer, Parameter
 from minitransformer.gradcheck.check import relative_error
+from minitransformer.gradcheck.holding import holding
 from minitransformer.gradcheck.judge.clues import message_of
 from minitransformer.gradcheck.judge.loss import size_of
 from minitransformer.gradcheck.judge.use import Use, fresh
@@ -31,7 +32,6 @@ PLAIN = (
     "the output depends on {}, a plain array that parameters() does not find: if it is learnt, make it a Parameter; if "
     "it is a constant, make it read-only with .setflags(write=False)"
 )
-DY_KEPT = "a later backward changes the dy that this one was given: `add_grad` keeps its array, so give it a copy"
 REUSED = "a later backward changes the gradient that this one returned: return an array that nothing else writes into"
 LAYOUTS: dict[str, Callable[[Any], Any]] = {
     "a transposed view": lambda array: array.copy(order="F"),
@@ -142,16 +142,13 @@ class _Trial:
                 )
 
     def _stay(self, uses: Sequence[Use], dys: Sequence[Any]) -> None:
-        """Whether what a first backward got and returned stays what it is in a second one."""
-        for parameter in self.use.parameters.values():
-            parameter.take_grad()  # as at the start of a training: `add_grad` may keep the next array
-        held: list[tuple[str, Any, np.ndarray]] = []
+        """Whether what a first backward returned stays what it is in a second one."""
+        held: list[tuple[Any, np.ndarray]] = []
         for use, numbers in zip(uses, dys, strict=True):
-            one, dy = self._forward(use), to_device(np.array(numbers))
-            arrays = [(DY_KEPT, dy), *((REUSED, gradient) for gradient in use.backward_all(dy, one.cache))]
-            held += [(sentence, array, np.array(to_host(array))) for sentence, array in arrays]
-        broken = [text for text, array, before in held if not np.array_equal(to_host(array), before, equal_nan=True)]
-        self.broken += broken[:1]
+            returned = use.backward_all(to_device(np.array(numbers)), self._forward(use).cache)
+            held += [(gradient, np.array(to_host(gradient))) for gradient in returned]
+        if not all(np.array_equal(to_host(array), before, equal_nan=True) for array, before in held):
+            self.broken.append(REUSED)
 
     def _may_lie_anywhere(self, use: Use, dy: Any, alone: Mapping[str, np.ndarray]) -> None:
         """Whether arrays that are not contiguous in memory give the same results."""
@@ -271,7 +268,7 @@ def restored(layer: Layer) -> Iterator[None]:
     kept = [(array, array.copy()) for array in plain.values()]
     with contextlib.ExitStack() as stack:
         for parameter in [*layer.parameters(), *hidden.values()]:
-            stack.enter_context(parameter.holding(parameter.data.copy()))
+            stack.enter_context(holding(parameter, parameter.data.copy()))
         try:
             yield
         finally:

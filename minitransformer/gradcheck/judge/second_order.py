@@ -24,6 +24,7 @@ import numpy as np
 from minitransformer.backend import to_device, to_host
 from minitransformer.core import Layer, Parameter
 from minitransformer.gradcheck.check import H, randomize_parameters
+from minitransformer.gradcheck.holding import holding
 from minitransformer.gradcheck.judge import derivatives
 from minitransformer.gradcheck.judge.loss import as_tuple
 from minitransformer.gradcheck.judge.promises import restored
@@ -77,7 +78,7 @@ def _gradients(
     """{name: gradient} by one forward and one backward pass at `values` {name: array}."""
     with contextlib.ExitStack() as stack:
         for key, parameter in parameters.items():
-            stack.enter_context(parameter.holding(values[key]))
+            stack.enter_context(holding(parameter, values[key]))
         _, cache = forward(*[values[key] for key in inputs])
         gradients = dict(zip(inputs, as_tuple(backward(dy, cache)), strict=True))
         return gradients | {key: parameter.grad for key, parameter in parameters.items()}

@@ -132,7 +132,8 @@ class RelativePositions(AttentionPositions):
 
     def bias_backward(self, dbias: xp.ndarray, T: int, S: int, start: int = 0) -> None:
         """Add the gradient of the table (num_buckets, H), from dbias (H, T, S)."""
-        relative_bias_backward(dbias, self._buckets(T, S, start), self.table.grad)
+        if not self.table.frozen:
+            relative_bias_backward(dbias, self._buckets(T, S, start), self.table.grad)
 
     def _buckets(self, T, S, start):
         """Which row of the table each pair of query and key uses -> (T, S) on the host."""

@@ -13,13 +13,13 @@ gradient of these parameters, without a sum. It differs from data parallelism: a
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from minitransformer.backend import to_host, xp
 from minitransformer.checks import check_generator, check_shape, check_width
-from minitransformer.core import AnyLayer, Layer, Parameter
+from minitransformer.core import Layer, Parameter
 from minitransformer.functional.dropout import random_uint16
 from minitransformer.functional.linear import LinearCache, linear
 from minitransformer.functional.since_2017.ranks import (
@@ -38,6 +38,8 @@ from minitransformer.layers.since_2017.attention_positions import RotaryPosition
 from minitransformer.layers.since_2017.feed_forward import ActivatedFeedForward
 from minitransformer.layers.since_2017.shards import Cut, first_units, split
 from minitransformer.system.generators import make_generator
+
+AnyLayer = TypeVar("AnyLayer", bound=Layer)
 
 
 class ColumnLinear(Linear):

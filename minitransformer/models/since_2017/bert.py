@@ -118,7 +118,7 @@ class MaskedHead(Layer):
     def backward(self, dlogits: xp.ndarray, cache: MaskedHeadCache) -> xp.ndarray:
         """dlogits (B, T, V) -> dx (B, T, C)."""
         cache_transform, cache_gelu, cache_norm, cache_output = cache
-        self.b.grad += dlogits.reshape(-1, dlogits.shape[-1]).sum(axis=0)
+        self.b.add_grad(dlogits.reshape(-1, dlogits.shape[-1]).sum(axis=0))
         da = self.norm.backward(self.output.backward(dlogits, cache_output), cache_norm)
         return self.transform.backward(gelu_backward(da, cache_gelu), cache_transform)
 

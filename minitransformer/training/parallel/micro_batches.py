@@ -61,4 +61,4 @@ class GradientAccumulation:
             for total, parameter in zip(totals, self.each_alone, strict=True):
                 total += parameter.grad
         for total, parameter in zip(totals, self.each_alone, strict=True):
-            parameter.grad = total
+            parameter.grad[...] = total

@@ -8,6 +8,7 @@ Each thread has a replica of the model, with the same weights and its own gradie
 alone. So no thread waits for another until the gradients are added up.
 """
 
+import copy
 import math
 from typing import Any
 
@@ -43,7 +44,7 @@ class DataParallel:
     ) -> None:
         self.team = ThreadTeam(num_threads or default_team_size())
         self.loss_fn = loss_fn
-        self.replicas: list[Any] = [model] + [model.replica() for _ in range(self.team.size - 1)]
+        self.replicas: list[Any] = [model] + [replica(model) for _ in range(self.team.size - 1)]
         self.parameters = [replica.parameters() for replica in self.replicas]  # a walk of half a millisecond
         seeds = [seed] if isinstance(seed, int) else list(seed)
         numbers = range(rank * self.team.size, (rank + 1) * self.team.size)
@@ -72,12 +73,8 @@ class DataParallel:
             return gradients(part, weight * share, measure)
 
         results = self.team.map(compute, self.gradients[:count], parts, shares)
-        self._gather_gradients()
+        self.team.map(_gather, *self.parameters[:count])
         return weighted(results, shares)
-
-    def _gather_gradients(self) -> None:
-        """Add the replicas' gradients to the model's. The replicas then have none, so their next ones need no sum."""
-        self.team.map(_gather, *self.parameters)
 
 
 def features_per_token(model: Any) -> int | None:
@@ -118,8 +115,14 @@ def split_batch(batch: Any, parts: int) -> list[Any]:
     return [type(batch)(*part) for part in zip(*columns, strict=True)]
 
 
+def replica(model: Any) -> Any:
+    """A copy for another thread: its parameters share their `data` with the model and have their own gradients."""
+    return copy.deepcopy(model, {id(own): Parameter(own.data, own.frozen) for own in model.parameters()})
+
+
 def _gather(parameter: Parameter, *others: Parameter) -> None:
-    for other in others:
-        gradient = other.take_grad()
-        if gradient is not None:
-            parameter.add_grad(gradient)
+    """Move the gradients of the replicas' parameters into the model's."""
+    if not parameter.frozen:
+        for other in others:
+            parameter.add_grad(other.grad)
+            other.zero_grad()

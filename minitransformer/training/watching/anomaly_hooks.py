@@ -178,8 +178,7 @@ class AnomalyHooks:
         result = plain(dy, *rest, **options)
         self._look_at_own(BACKWARD, named, result, f"the gradient that {named} returns", plain)
         for name, parameter in named.layer._members():
-            # a gradient that is only noted as zero is left alone: reading it would make it an array of zeros
-            if isinstance(parameter, Parameter) and parameter.overwritable() is None:
+            if isinstance(parameter, Parameter):
                 self._look_at_own(BACKWARD, named, parameter.grad, f"the gradient of {name} in {named}", plain)
         self.running.pop()
         return result

@@ -129,7 +129,7 @@ class Diagnostics:
         model, *others = self.workers.replicas
         model.zero_grad()
         for parameter in (parameter for replica in others for parameter in replica.parameters()):
-            parameter.take_grad()
+            parameter.zero_grad()
 
     def _refuse(self, headline: str, anomaly: Anomaly | None) -> NoReturn:
         model, loss_fn = self.workers.replicas[0], self.workers.loss_fn
