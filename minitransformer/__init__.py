@@ -18,19 +18,24 @@ words that it has never seen. It takes half a minute:
     print(mt.exact_match(answers, words.targets))
     print(task.decode(words.source[0]), "->", task.decode(answers[0]))
 
-`train` repeats one step, and does it in threads, in micro batches and with
-checkpoints. This is the step itself, which works with any model and any loss
-that follow the protocol of `Layer`:
+`train` repeats one step, and puts threads, micro batches or a search for NaN
+around its `gradients`, which are forward, loss and backward. `training_step`
+has them plain, for any model and loss that follow the protocol of `Layer`:
 
     def training_step(model, loss_fn, optimizer, batch, rng=None, max_norm=1.0):
+        gradients = PlainGradients(model, loss_fn, rng)
+        check = partial(check_finite, model=model)
+        measured, norm = step_with(gradients, optimizer, batch, max_norm, check=check)
+        return measured.loss, norm
+
+    def step_with(gradients, optimizer, batch, max_norm=1.0,
+                  measure=False, check=check_finite, norm_of=grad_norm):
         optimizer.zero_grad()
-        y, cache = model.forward(*batch.inputs, rng=rng)
-        loss, loss_cache = loss_fn.forward(y, batch.targets)
-        model.backward(loss_fn.backward(1.0, loss_cache), cache)
-        norm = clip_grad_norm(optimizer.parameters, max_norm)
-        check_finite(loss, norm, model)
-        optimizer.step()
-        return loss, norm
+        measured = gradients(batch, measure=measure)
+        norm = norm_of(optimizer.parameters)
+        check(measured.loss, norm)
+        optimizer.step(scale=clip_factor(norm, max_norm))
+        return measured, norm
 
 The names that most programs need are here; `help` explains each of them:
 

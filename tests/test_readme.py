@@ -40,14 +40,15 @@ def block_of(page, beginning):
 
 
 def whiteboard(source):
-    """A function without its docstring and annotations, as a syntax tree in words."""
-    (function,) = ast.parse(source).body
-    if ast.get_docstring(function) is not None:
-        del function.body[0]
-    function.returns = None
-    for argument in function.args.args:
-        argument.annotation = None
-    return ast.dump(function)
+    """The functions without their docstrings and annotations, as syntax trees in words."""
+    functions = ast.parse(source).body
+    for function in functions:
+        if ast.get_docstring(function) is not None:
+            del function.body[0]
+        function.returns, function.decorator_list = None, []
+        for argument in function.args.args:
+            argument.annotation = None
+    return [ast.dump(function) for function in functions]
 
 
 def test_readme_is_short():
@@ -55,9 +56,9 @@ def test_readme_is_short():
 
 
 def test_readme_and_help_print_the_training_step_as_it_is():
-    own = whiteboard(inspect.getsource(step.training_step))
-    assert whiteboard(code_of(README, "def training_step")) == own
-    (shown,) = re.findall(r"^    (def training_step.*?)\n\n", mt.__doc__, flags=re.MULTILINE | re.DOTALL)
+    own = whiteboard(inspect.getsource(step.training_step) + inspect.getsource(step.step_with))
+    assert whiteboard(code_of(README, "def step_with")) == own[1:]
+    (shown,) = re.findall(r"^    (def training_step.*?)\n\n(?=\w)", mt.__doc__, flags=re.MULTILINE | re.DOTALL)
     assert whiteboard(shown.replace("\n    ", "\n")) == own
 
 

@@ -8,6 +8,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,11 +21,12 @@ from minitransformer.models import Transformer
 from minitransformer.system.process import keep_freed_memory, limit_threads
 from minitransformer.system.progress import tqdm
 from minitransformer.training import Adam, CrossEntropyLoss, step_with
+from minitransformer.training.clipping import grad_norm
 from minitransformer.training.parallel.communicator import ONE_PROCESS, Communicator
 from minitransformer.training.parallel.connect import connect
 from minitransformer.training.parallel.micro_batches import ByLength
 from minitransformer.training.parallel.processes import ProcessParallel
-from minitransformer.training.parallel.sharded import ShardedAdam
+from minitransformer.training.parallel.sharded import ShardedAdam, gathering
 from minitransformer.training.parallel.threads import DataParallel
 from minitransformer.training.watching.diagnostics import Diagnostics
 
@@ -125,15 +127,18 @@ def make_step(size: Size, way: Way, communicator: Communicator) -> tuple[Callabl
         optimizer = Adam(model.parameters(), lr=LR)
     optimizer.team = workers.team
     gradients: Any = ByLength(workers, workers.loss_fn)
+    norm: Any = grad_norm
     if communicator.size > 1:
         gradients = ProcessParallel(
             gradients, workers.loss_fn, communicator, optimizer.parameters, sharded=way.is_sharded
         )
-    diagnostics = Diagnostics(gradients, workers, optimizer)
+        norm = gradients.norm
+    watch, norm_of = Diagnostics(gradients, workers, optimizer), partial(norm, team=workers.team)
+    take_step: Any = gathering(step_with, optimizer) if isinstance(optimizer, ShardedAdam) else step_with
 
     def step() -> None:
         with limit_threads(way.threads):
-            step_with(diagnostics, optimizer, batch, MAX_NORM, check=diagnostics.check)
+            take_step(watch, optimizer, batch, MAX_NORM, check=watch.check, norm_of=norm_of)
 
     return step, optimizer
 

@@ -24,7 +24,7 @@ from minitransformer.recipes.text import tokens_per_character
 from minitransformer.system.process import keep_freed_memory, limit_threads
 from minitransformer.tokenizers import BytePairTokenizer
 from minitransformer.training import Adam, CrossEntropyLoss, Muon
-from minitransformer.training.clipping import clip_factor
+from minitransformer.training.clipping import clip_factor, grad_norm
 from minitransformer.training.parallel.threads import DataParallel
 
 SECONDS = {True: 120, False: 1800}
@@ -111,7 +111,7 @@ def train(how: dict[str, Any], seed: int, seconds: float = math.inf, steps: floa
             task.length = how["length"] // parts
             gradients(task.batch(rng, how["batch"] * parts))
             task.length, moved = how["length"], clock()
-            optimizer.step(scale=clip_factor(optimizer.grad_norm(), 1.0))
+            optimizer.step(scale=clip_factor(grad_norm(optimizer.parameters), 1.0))
             moving += clock() - moved
             used += clock() - start
             if share * MARKS >= len(curve) + 1:

@@ -6,13 +6,18 @@ model), `parsing` (expressions and their trees), `text` (language modelling), `m
 (sentences with labels) and `by_length` (parts of a batch with less padding).
 """
 
-from minitransformer.data.bible import load_bible
-from minitransformer.data.masked import MaskedTask
-from minitransformer.data.pairs import PairCorpus, load_pairs
-from minitransformer.data.task import Task, TrainingBatch
-from minitransformer.data.tasks import Batch, ToyTask, get_task, task_names
-from minitransformer.data.text import Corpus, TextBatch, TextTask, load_python_topics, load_shakespeare, load_text
-from minitransformer.data.translation import TranslationTask
+from typing import TYPE_CHECKING
+
+from minitransformer.lazy import importer
+
+if TYPE_CHECKING:
+    from minitransformer.data.bible import load_bible
+    from minitransformer.data.masked import MaskedTask
+    from minitransformer.data.pairs import PairCorpus, load_pairs
+    from minitransformer.data.task import Task, TrainingBatch
+    from minitransformer.data.tasks import Batch, ToyTask, get_task, task_names
+    from minitransformer.data.text import Corpus, TextBatch, TextTask, load_python_topics, load_shakespeare, load_text
+    from minitransformer.data.translation import TranslationTask
 
 __all__ = [
     "Batch",
@@ -33,3 +38,5 @@ __all__ = [
     "load_text",
     "task_names",
 ]
+
+__getattr__ = importer(__name__, __all__, ("bible", "masked", "pairs", "task", "tasks", "text", "translation"))

@@ -13,7 +13,7 @@ from minitransformer.models import Transformer
 from minitransformer.models.before_2017.recurrent import Seq2Seq
 from minitransformer.models.since_2017.bert import BERT
 from minitransformer.models.since_2017.gpt import GPT
-from minitransformer.recipes.clock import Clock
+from minitransformer.recipes.clock import until
 from minitransformer.recipes.options import (
     TrainOptions,
     at_least_1,
@@ -28,6 +28,7 @@ from minitransformer.tokenizers import tokenizer_from_dict
 from minitransformer.training import History, train
 from minitransformer.training.saving.averaging import AverageOfLast, Averaging
 from minitransformer.training.saving.checkpointer import Checkpointer, SavedRun
+from minitransformer.training.settings import Plan
 
 MAX_LAYERS = 1000  # in each stack
 EVALUATIONS = 10  # during training, unless --eval-interval says otherwise
@@ -145,31 +146,28 @@ class Recipe(Generic[Options, Data, Model]):
         resume: tuple[dict, dict] | None = None,
         end: float | None = None,
     ) -> History:
-        """Train `model` with this recipe's loss, optimizer, schedule and averaging; until the time `end`, see Clock.
+        """Train `model` with this recipe's loss, optimizer, schedule and averaging; until `end`, see ClockedPlan.
 
         It is evaluated during training if there is a list of `evaluations` to append to.
         """
         evaluate, interval = None, 1
         if evaluations is not None:
             evaluate, interval = self.evaluation_callback(options, model, data, evaluations)
-        settings, averaging = options.settings(interval), self.averaging(options)
+        averaging = self.averaging(options)
 
-        def with_steps(steps: int) -> Callable[[int], float]:
-            settings.steps = steps
-            if isinstance(averaging, AverageOfLast):
-                averaging.steps = steps
+        def plan_for(steps: int) -> Plan:
             if checkpointer:
                 checkpointer.about["options"]["steps"] = steps
-            return self.schedule(dataclasses.replace(options, steps=steps), model.config)
+            schedule = self.schedule(dataclasses.replace(options, steps=steps), model.config)
+            return Plan(steps, schedule, averaging.until(steps) if isinstance(averaging, AverageOfLast) else averaging)
 
         return train(
             model,
             data,
             make_optimizer(options, model),
-            self.schedule(options, model.config) if end is None else Clock(end, options.steps, with_steps),
-            loss_for(model, options.label_smoothing),
-            settings,
-            averaging=averaging,
+            loss_fn=loss_for(model, options.label_smoothing),
+            settings=options.settings(interval),
+            plan=plan_for(options.steps) if end is None else until(end, options.steps, plan_for),
             evaluate=evaluate,
             checkpointer=checkpointer,
             resume=resume,

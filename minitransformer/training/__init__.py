@@ -8,7 +8,6 @@ from minitransformer.training.clipping import clip_grad_norm
 from minitransformer.training.finite import NotFiniteError, check_finite
 from minitransformer.training.gradients import Measured, PlainGradients, gradients_of
 from minitransformer.training.loop import train
-from minitransformer.training.muon import Muon
 from minitransformer.training.optimizers import Adam
 from minitransformer.training.run import History
 from minitransformer.training.schedules import cosine, noam
@@ -16,6 +15,7 @@ from minitransformer.training.settings import TrainingSettings
 from minitransformer.training.step import step_with, training_step
 
 if TYPE_CHECKING:
+    from minitransformer.training.muon import Muon
     from minitransformer.training.parallel.micro_batches import GradientAccumulation
     from minitransformer.training.parallel.strategy import Strategy
     from minitransformer.training.parallel.threads import DataParallel
@@ -58,6 +58,7 @@ __getattr__ = importer(
     __name__,
     __all__,
     (
+        "muon",
         "saving.averaging",
         "saving.checkpoint",
         "saving.checkpointer",

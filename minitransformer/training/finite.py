@@ -1,10 +1,14 @@
 """Refusing a step whose loss or gradient is nan or infinite: it would carry this number into every weight."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from minitransformer.backend import xp
-from minitransformer.training.watching.anomaly_hooks import Anomaly
+
+if TYPE_CHECKING:
+    from minitransformer.training.watching.anomaly_hooks import Anomaly
+
+SILENT: dict[str, Any] = {"over": "ignore", "divide": "ignore", "invalid": "ignore"}  # for np.errstate
 
 
 class NotFiniteError(ArithmeticError):
@@ -17,13 +21,13 @@ class NotFiniteError(ArithmeticError):
 
     advice: Iterable[str] = ()  # lines
 
-    def __init__(self, step: int, headline: str, anomaly: Anomaly | None = None, causes: Iterable[str] = ()) -> None:
+    def __init__(self, step: int, headline: str, anomaly: "Anomaly | None" = None, causes: Iterable[str] = ()) -> None:
         super().__init__()
         self.step = step
         headline = f"step {step:,}: {headline}" if step else headline
         self.explain("\n".join([headline, *_lines(anomaly), *_bullets(causes)]), anomaly)
 
-    def explain(self, message: str, anomaly: Anomaly | None) -> None:
+    def explain(self, message: str, anomaly: "Anomaly | None") -> None:
         """Set the message and what was found."""
         self.args, self.anomaly, self.layer = (message,), anomaly, anomaly.layer if anomaly else ""
 

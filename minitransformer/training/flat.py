@@ -46,7 +46,7 @@ class FlatParameter(Parameter):
         return self._data
 
     @property
-    def grad(self) -> xp.ndarray:  # type: ignore[override]
+    def grad(self) -> xp.ndarray:
         """The gradients of all pieces as one vector (N,)."""
         self._take_over()
         return self._grad

@@ -41,8 +41,9 @@ class PlainGradients:
     def __call__(self, batch: TrainingBatch, weight: float = 1.0, measure: bool = False) -> Measured:
         """See `Gradients`."""
         y, cache = self.model.forward(*batch.inputs, rng=self.rng)
-        padding = padding_of(self.loss_fn, self.model)
-        accuracy = accuracy_of(y, batch.targets, padding) if measure else None  # before the loss, which may overwrite y
+        accuracy = None
+        if measure:  # before the loss, which may overwrite y
+            accuracy = accuracy_of(y, batch.targets, padding_of(self.loss_fn, self.model))
         loss, loss_cache = self.loss_fn.forward(y, batch.targets)
         weighted_backward(weight, self.model.backward, self.loss_fn.backward(weight, loss_cache), cache)
         return Measured(loss, accuracy)

@@ -1,15 +1,16 @@
 """The training loop around the step of step.py.
 
-    for each batch:  gradients(batch)  ->  norm, clip  ->  optimizer.step()  ->  averaging, history, evaluation, saving
+    for each step:  plan, batch  ->  gradients, norm, clip, optimizer  ->  history, average, evaluation, saving
 
-Each part has its own file: the gradient of a batch (gradients.py, and parallel/ for all ways to share the work), the
-loss (layers/losses.py), the optimizer (optimizers.py), the learning rate (schedules.py), averaging of the weights
-(averaging.py), checks for NaN (diagnostics.py) and checkpoints (checkpointer.py). parallel/strategy.py puts the ways to
-share a batch together, once, before the loop. run.py holds the state of a run, which is saved and resumed.
+Each part has its own file: the gradient of a batch (gradients.py), the loss (layers/losses.py), the optimizer
+(optimizers.py), the learning rate (schedules.py), and in the folders beside this file how to share a batch (parallel/),
+averages and checkpoints (saving/), and checks for NaN (watching/). parallel/strategy.py puts the ways to share a batch
+around `gradients`, once, before the loop. run.py holds the state of a run, which is saved and resumed.
 """
 
+import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from minitransformer.core import Layer
 from minitransformer.data.task import EpochTask, Task
@@ -18,12 +19,13 @@ from minitransformer.system.process import keep_freed_memory, limit_threads
 from minitransformer.system.progress import tqdm
 from minitransformer.system.signals import Postponed
 from minitransformer.training.optimizers import Adam
-from minitransformer.training.parallel.strategy import Strategy
 from minitransformer.training.run import History, TrainingRun
-from minitransformer.training.saving.averaging import Averaging
-from minitransformer.training.saving.checkpointer import Checkpointer
-from minitransformer.training.settings import TrainingSettings
-from minitransformer.training.step import step_with
+from minitransformer.training.settings import Plan, TrainingSettings
+
+if TYPE_CHECKING:
+    from minitransformer.training.parallel.strategy import Strategy
+    from minitransformer.training.saving.averaging import Averaging
+    from minitransformer.training.saving.checkpointer import Checkpointer
 
 LOG_INTERVAL = 20  # steps between two measurements of the accuracy: on a GPU, each one waits
 
@@ -36,12 +38,13 @@ def train(
     loss_fn: Any = None,
     settings: TrainingSettings | None = None,
     *,
-    averaging: Averaging | None = None,
+    averaging: "Averaging | None" = None,
+    plan: Plan | None = None,
     evaluate: Callable[[int, History], Any] | None = None,
-    checkpointer: Checkpointer | None = None,
+    checkpointer: "Checkpointer | None" = None,
     resume: tuple[dict, dict] | None = None,
     num_threads: int | None = None,
-    strategy: Strategy | None = None,
+    strategy: "Strategy | None" = None,
 ) -> History:
     """Train `model` on `data` -> History. Shows a progress bar on a terminal, and elsewhere a line now and then.
 
@@ -51,7 +54,8 @@ def train(
     counted from 1; without a schedule the optimizer keeps its own. The defaults are the paper's Adam and cross-entropy.
 
     Each call trains `settings.steps` steps, also with an optimizer that has taken steps before, whose running means go
-    on. `averaging` averages the weights over the end of training. evaluate(step, history) is called every
+    on. `averaging` averages the weights over the end of training. A `plan` replaces steps, schedule and averaging; only
+    one that follows a clock is asked for them anew before each step. evaluate(step, history) is called every
     `settings.eval_interval` steps. A `checkpointer` saves the run at intervals, and raises Stopped when the process is
     asked to end. `resume` is the state of a saved run (see `read_run`): training continues from there, and with the
     same settings the result is bit-identical to that of an uninterrupted run.
@@ -69,19 +73,21 @@ def train(
     """
     keep_freed_memory()
     settings, optimizer = settings or TrainingSettings(), optimizer or Adam(model.parameters())
-    strategy = strategy or Strategy(num_threads)
+    plan, strategy = plan or Plan(settings.steps, schedule, averaging), strategy or _threads(num_threads)
     if checkpointer:
         checkpointer.check(model)
-    run = TrainingRun(model, data, optimizer, loss_fn or loss_for(model), settings, averaging, strategy, resume)
-    progress = tqdm(total=settings.steps, initial=run.step, unit="step", disable=None if strategy.is_root else True)
+    run = TrainingRun(model, data, optimizer, loss_fn or loss_for(model), settings, plan, strategy, resume)
+    progress = tqdm(total=plan.steps, initial=run.step, unit="step", disable=None if strategy.is_root else True)
     with Postponed(to_take=checkpointer is not None) as signals, limit_threads(strategy.num_threads), progress:
-        while (step := run.step + 1) <= settings.steps:  # a schedule that follows the clock changes it
-            with run.timed():
-                batch = run.batches.next()
-                optimizer.lr = schedule(step) if schedule else optimizer.lr
-                measure, progress.total = step % LOG_INTERVAL == 0 or step == settings.steps, settings.steps
-                measured, norm = step_with(run.gradients, optimizer, batch, settings.max_norm, measure, run.check)
-                run.log(batch, measured, norm, optimizer.lr)
+        while not run.is_done:
+            started, step = time.perf_counter(), run.step + 1
+            batch = run.batches.next()
+            run.plan = plan = run.plan.at(step)
+            optimizer.lr = plan.schedule(step) if plan.schedule else optimizer.lr
+            measure, progress.total = step % LOG_INTERVAL == 0 or step == plan.steps, plan.steps
+            measured, norm = run.take_step(batch, measure=measure)
+            run.log(batch, measured, norm)
+            run.history.seconds += time.perf_counter() - started
             progress.update()
             if measure:
                 progress.set_postfix_str(run.history.latest())
@@ -92,3 +98,10 @@ def train(
             elif not run.is_done:
                 signals.deliver()
         return run.finish()
+
+
+def _threads(num_threads: int | None) -> "Strategy":
+    """The strategy of one process."""
+    from minitransformer.training.parallel.strategy import Strategy
+
+    return Strategy(num_threads)

@@ -11,7 +11,6 @@ from minitransformer.backend import backend_name, fused, to_device, to_host, xp
 from minitransformer.checks import check_number, check_rate, check_shape
 from minitransformer.core import Parameter
 from minitransformer.system.process import SINGLE_THREAD, ThreadTeam
-from minitransformer.training.clipping import grad_norm
 from minitransformer.training.flat import FlatParameter
 
 INCOMPLETE = (
@@ -71,10 +70,6 @@ class Adam:
     def shard(self) -> slice:
         """The part of `weights` that a step moves, and whose m and v are held: all of them."""
         return slice(0, self.weights.size)
-
-    def grad_norm(self) -> xp.ndarray:
-        """The norm of the gradient -> a 0-d array."""
-        return grad_norm(self.parameters, self.team)
 
     def zero_grad(self) -> None:
         """Set every gradient to zero, before backward adds to it."""

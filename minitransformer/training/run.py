@@ -1,9 +1,7 @@
 """A training run: everything that its next step depends on, so that it can be saved and resumed."""
 
-import contextlib
 import dataclasses
-import time
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,9 +14,10 @@ from minitransformer.layers.losses import CrossEntropyLoss
 from minitransformer.training.batches import Batches
 from minitransformer.training.gradients import Measured
 from minitransformer.training.optimizers import Adam
-from minitransformer.training.parallel.strategy import Strategy
-from minitransformer.training.saving.averaging import Averaging
-from minitransformer.training.settings import TrainingSettings
+from minitransformer.training.settings import Plan, TrainingSettings
+
+if TYPE_CHECKING:
+    from minitransformer.training.parallel.strategy import Strategy
 
 MEASURED = ("losses", "norms", "learning_rates", "accuracies")  # the fields of History that are saved as arrays
 
@@ -51,14 +50,12 @@ class TrainingRun:
         optimizer: Adam,
         loss_fn: CrossEntropyLoss,
         settings: TrainingSettings,
-        averaging: Averaging | None = None,
-        strategy: Strategy | None = None,
+        plan: Plan,
+        strategy: "Strategy",
         resume: tuple[dict, dict] | None = None,
     ) -> None:
-        self.model, self.optimizer, self.settings, self.averaging = model, optimizer, settings, averaging
-        self.strategy = strategy or Strategy()
-        self.gradients = self.strategy.compose(model, loss_fn, optimizer, settings, resume[1] if resume else None)
-        self.check = self.gradients.check
+        self.model, self.optimizer, self.plan, self.strategy = model, optimizer, plan, strategy
+        self.take_step = strategy.compose(model, loss_fn, optimizer, settings, resume[1] if resume else None)
         self.batches = Batches(data, settings.batch_size, settings.seed)
         self.history = History()
         self.step = 0  # steps taken; the optimizer may have taken more, in an earlier training
@@ -68,36 +65,23 @@ class TrainingRun:
     @property
     def is_done(self) -> bool:
         """Whether all steps have been taken."""
-        return self.step >= self.settings.steps
+        return self.step >= self.plan.steps
 
-    @contextlib.contextmanager
-    def timed(self) -> Iterator[None]:
-        """Add the time that a `with` block takes to the history."""
-        started = time.perf_counter()
-        yield
-        self.history.seconds += time.perf_counter() - started
-
-    def log(
-        self,
-        batch: TrainingBatch,
-        measured: Measured,
-        norm: xp.ndarray,
-        learning_rate: float,
-    ) -> None:
+    def log(self, batch: "TrainingBatch", measured: Measured, norm: xp.ndarray) -> None:
         """Add a step to the history and to the average. Waits for a GPU only if an accuracy was measured.
 
         Then it raises NotFiniteError on a GPU if a step since the last measurement was not finite.
         """
         history = self.history
         self.step += 1
-        if self.averaging:
-            self.averaging.update(self.step, self.optimizer.weights)
+        if self.plan.averaging:
+            self.plan.averaging.update(self.step, self.optimizer.weights)
         history.losses.append(measured.loss)
         history.norms.append(norm)
-        history.learning_rates.append(learning_rate)
+        history.learning_rates.append(self.optimizer.lr)
         history.tokens += sum(int(special_ids(self.model).tokens(ids).sum()) for ids in batch.inputs)
         if measured.accuracy is not None:
-            self.gradients.check_pending()
+            self.strategy.watch.check_pending()
             history.accuracies.append(float(measured.accuracy))
 
     def state(self) -> tuple[dict, dict]:
@@ -106,10 +90,10 @@ class TrainingRun:
         With several processes all must call it. The root gets everything, and the others the same facts.
         Raises NotFiniteError if the weights are not finite, so that no useless checkpoint is saved.
         """
-        self.gradients.check_weights()
+        self.strategy.watch.check_weights()
         history = self.history
-        averages, average_facts = self.averaging.state() if self.averaging else ({}, {})
-        arrays, facts = self.optimizer.state()
+        averages, average_facts = self.plan.averaging.state() if self.plan.averaging else ({}, {})
+        arrays, facts = self.strategy.optimizer_state()
         arrays.update(averages)
         for name in MEASURED:
             arrays[name] = np.array([float(value) for value in getattr(history, name)])
@@ -137,13 +121,13 @@ class TrainingRun:
 
     def _load_state(self, arrays: dict, facts: dict) -> None:
         history = self.history
-        self.step = self.gradients.step = facts["step"]
+        self.step = self.strategy.watch.step = facts["step"]
         self.optimizer.load_state(arrays, facts)
         for name in arrays:
             if name == "ema" or name.startswith("snapshots."):
                 check_shape(name, arrays[name], self.optimizer.weights.shape)
-        if self.averaging:
-            self.averaging.load_state(arrays, facts)
+        if self.plan.averaging:
+            self.plan.averaging.load_state(arrays, facts)
         for name in MEASURED:
             setattr(history, name, arrays[name].tolist())
         history.tokens, history.seconds = facts["tokens"], facts["seconds"]
@@ -155,8 +139,8 @@ class TrainingRun:
 
         Raises NotFiniteError if the weights are not finite.
         """
-        self.gradients.check_weights()
-        average = self.averaging.value() if self.averaging else None
+        self.strategy.watch.check_weights()
+        average = self.plan.averaging.value() if self.plan.averaging else None
         if average is not None:
             self.optimizer.weights[...] = average
         for name in ("losses", "norms"):

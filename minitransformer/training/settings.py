@@ -1,18 +1,42 @@
-"""The settings of a training run: numbers of steps, sequences and micro batches."""
+"""The settings of a training run: its plan, and numbers of sequences and micro batches."""
 
 import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from minitransformer.checks import check_integer, check_number
 
+if TYPE_CHECKING:
+    from minitransformer.training.saving.averaging import Averaging
 
-@dataclasses.dataclass
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What a training does over time.
+
+    Fields:
+        steps: number of optimizer steps.
+        schedule: schedule(step) is the learning rate of a step, counted from 1; without it the optimizer keeps its own.
+        averaging: averages the weights over the end of training.
+    """
+
+    steps: int
+    schedule: Callable[[int], float] | None = None
+    averaging: "Averaging | None" = None
+
+    def at(self, step: int) -> "Plan":
+        """The plan from `step` on, which begins now: the same, unless it follows a clock (recipes/clock.py)."""
+        return self
+
+
+@dataclasses.dataclass(frozen=True)
 class TrainingSettings:
     """The numbers of a training run. Raises ValueError or TypeError, naming the field, for bad values.
 
     The loss, the optimizer with its learning rate, and the averaging are arguments of `train` of their own.
 
     Fields:
-        steps: number of optimizer steps; a schedule may change it while they are taken.
+        steps: number of optimizer steps.
         batch_size: sequences, or pairs of them, in a step.
         max_norm: the gradient is clipped to this norm.
         seed: of the batches and of dropout.

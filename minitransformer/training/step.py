@@ -2,15 +2,15 @@
 with less memory, or in many threads and processes at a time, and none of it changes what is computed here."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from minitransformer.backend import xp
-from minitransformer.training.clipping import clip_factor, clip_grad_norm
-from minitransformer.training.finite import check_finite
-from minitransformer.training.gradients import Gradients, Measured
-from minitransformer.training.watching.anomaly_hooks import SILENT
+from minitransformer.training.clipping import clip_factor, grad_norm
+from minitransformer.training.finite import SILENT, check_finite
+from minitransformer.training.gradients import Gradients, Measured, PlainGradients
 
 
 def training_step(
@@ -27,14 +27,10 @@ def training_step(
     `inputs` for the model and `targets` for the loss. `rng` draws the dropout masks; None means no dropout. Raises
     NotFiniteError for a loss or gradient that is nan or infinite, before a weight moves.
     """
-    optimizer.zero_grad()
-    y, cache = model.forward(*batch.inputs, rng=rng)
-    loss, loss_cache = loss_fn.forward(y, batch.targets)
-    model.backward(loss_fn.backward(1.0, loss_cache), cache)
-    norm = clip_grad_norm(optimizer.parameters, max_norm)
-    check_finite(loss, norm, model)
-    optimizer.step()
-    return loss, norm
+    gradients = PlainGradients(model, loss_fn, rng)
+    check = partial(check_finite, model=model)
+    measured, norm = step_with(gradients, optimizer, batch, max_norm, check=check)
+    return measured.loss, norm
 
 
 @np.errstate(**SILENT)  # what `check` finds explains more than a warning
@@ -45,15 +41,16 @@ def step_with(
     max_norm: float = 1.0,
     measure: bool = False,
     check: Callable[[Any, Any], None] = check_finite,
+    norm_of: Callable[[Any], xp.ndarray] = grad_norm,
 ) -> tuple[Measured, xp.ndarray]:
-    """The same step with another way to add the gradient of the batch -> what it measured, and the norm.
+    """The step that every training repeats, with any way to add the gradient of a batch -> what it measured, the norm.
 
-    The gradient is scaled inside Adam, which saves a pass over it, instead of before. check(loss, norm) is called
-    before the weights move, and may raise; on a GPU the default waits.
+    check(loss, norm) is called before the weights move, and may raise; on a GPU the default waits. The gradient is
+    scaled inside Adam, which saves a pass over it.
     """
     optimizer.zero_grad()
     measured = gradients(batch, measure=measure)
-    norm = optimizer.grad_norm()
+    norm = norm_of(optimizer.parameters)
     check(measured.loss, norm)
     optimizer.step(scale=clip_factor(norm, max_norm))
     return measured, norm

@@ -30,13 +30,13 @@ EXHIBITS = (
     Exhibit(
         "the norm is taken over all shards, though only the own one was added up",
         "The other shards still hold what this process alone has computed.",
-        {"training.parallel.sharded:ShardedAdam.grad_norm": ("[self.flat.grad[self.shard]]", "[self.flat.grad]")},
+        {"training.parallel.processes:ProcessParallel.norm": ("[flat.grad[shard]]", "[flat.grad]")},
         "karpathy/llm.c #524",
     ),
     Exhibit(
         "each process clips by the norm of its own shard",
         "Every shard gets a factor of its own, so the direction of the step changes.",
-        {"training.parallel.sharded:ShardedAdam.grad_norm": ("self.communicator.collect(own)", "[own]")},
+        {"training.parallel.processes:ProcessParallel.norm": ("self.communicator.collect(own)", "[own]")},
         "pytorch/xla #4796",
     ),
     Exhibit(

@@ -3,7 +3,8 @@
 import pytest
 
 from minitransformer.recipes import clock
-from minitransformer.recipes.clock import Clock
+from minitransformer.recipes.clock import until
+from minitransformer.training.settings import Plan
 
 
 def trained(seconds_of, end, guess, monkeypatch):
@@ -11,13 +12,14 @@ def trained(seconds_of, end, guess, monkeypatch):
     now, planned = 0.0, []
     monkeypatch.setattr(clock.time, "perf_counter", lambda: now)
 
-    def with_steps(steps):
+    def plan_for(steps):
         planned.append(steps)
-        return lambda step: step / steps  # the share of the schedule that is over
+        return Plan(steps, lambda step: step / steps)  # the share of the schedule that is over
 
-    rates, schedule = [], Clock(end, guess, with_steps)
-    while len(rates) < schedule.steps:
-        rates.append(schedule(len(rates) + 1))
+    rates, plan = [], until(end, guess, plan_for)
+    while len(rates) < plan.steps:
+        plan = plan.at(len(rates) + 1)
+        rates.append(plan.schedule(len(rates) + 1))
         now += seconds_of(len(rates))
     return now, rates, planned
 

@@ -31,8 +31,17 @@ from minitransformer.models import (
     gpt_config,
 )
 from minitransformer.tokenizers import BytePairTokenizer, CharacterTokenizer
-from minitransformer.training import Adam, AverageOfLast, Checkpointer, CrossEntropyLoss, TrainingSettings, train
+from minitransformer.training import (
+    Adam,
+    AverageOfLast,
+    Checkpointer,
+    CrossEntropyLoss,
+    Strategy,
+    TrainingSettings,
+    train,
+)
 from minitransformer.training.run import TrainingRun
+from minitransformer.training.settings import Plan
 from tests.refusals.cases import library
 from tests.refusals.given import SIZES
 
@@ -88,7 +97,8 @@ class NoBatches:
 
 def resumed_at(position):
     """A run on sentence pairs that was saved at this position of an epoch, and is resumed there."""
-    run = TrainingRun(gpt(), translation(), Adam(gpt().parameters()), CrossEntropyLoss(), TrainingSettings())
+    optimizer, settings = Adam(gpt().parameters()), TrainingSettings()
+    run = TrainingRun(gpt(), translation(), optimizer, CrossEntropyLoss(), settings, Plan(1), Strategy())
     arrays, facts = run.state()
     run.load_state(arrays, {**facts, "position": position})
 

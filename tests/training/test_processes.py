@@ -69,8 +69,9 @@ def make_workers(communicator, model, steps=1, threads=1, in_order=True):
 def watched(communicator, model, optimizer, detect=False):
     """The gradients of a training, and the check of a step."""
     settings = TrainingSettings(detect_anomaly=detect, deterministic=True)
-    gradients = Strategy(1, communicator).compose(model, CrossEntropyLoss(0.1), optimizer, settings)
-    return gradients, gradients.check
+    strategy = Strategy(1, communicator)
+    strategy.compose(model, CrossEntropyLoss(0.1), optimizer, settings)
+    return strategy.watch, strategy.watch.check
 
 
 def shared(batch, communicator, **options):

@@ -16,6 +16,7 @@ from minitransformer.training import (
     TrainingSettings,
 )
 from minitransformer.training.run import TrainingRun
+from minitransformer.training.settings import Plan
 from tests.helpers import same
 
 pytestmark = pytest.mark.host_only  # CuPy's generators cannot be saved
@@ -27,16 +28,18 @@ def make_run(steps=2, averaging=None, threads=1, resume=None, **changes):
     model = Transformer(TransformerConfig(**{**SIZES, **changes}), seed=0)
     settings = TrainingSettings(steps=steps, seed=3)
     optimizer = Adam(model.parameters())
+    plan = Plan(steps, averaging=averaging)
     return TrainingRun(
-        model, get_task("copy"), optimizer, CrossEntropyLoss(), settings, averaging, Strategy(threads), resume
+        model, get_task("copy"), optimizer, CrossEntropyLoss(), settings, plan, Strategy(threads), resume
     )
 
 
 def advance(run):
     """A step along a gradient of ones, with its entry in the history."""
+    run.optimizer.lr = 0.01
     run.optimizer.flat.grad = np.ones_like(run.optimizer.weights)
     run.optimizer.step()
-    run.log(run.batches.next(), Measured(np.float32(1.5), np.float32(0.5)), np.float32(0.25), 0.01)
+    run.log(run.batches.next(), Measured(np.float32(1.5), np.float32(0.5)), np.float32(0.25))
 
 
 def test_run_says_when_it_is_done():

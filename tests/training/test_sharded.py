@@ -21,9 +21,9 @@ from minitransformer.training import (
     train,
 )
 from minitransformer.training.parallel.communicator import ONE_PROCESS, Communicator
-from minitransformer.training.parallel.sharded import ShardedAdam
+from minitransformer.training.parallel.processes import ProcessParallel
+from minitransformer.training.parallel.sharded import ShardedAdam, gathered_state, gathering
 from minitransformer.training.parallel.strategy import Strategy
-from minitransformer.training.run import TrainingRun
 from minitransformer.training.saving.checkpointer import saved_steps
 from tests.helpers import same
 from tests.ranks import in_ranks
@@ -108,8 +108,9 @@ def test_a_model_of_one_block_is_moved_by_one_process():
     def moved(communicator):
         optimizer = make_optimizer(make_model(), communicator)
         optimizer.flat.grad = np.ones_like(optimizer.weights)
-        norm = optimizer.grad_norm()
-        optimizer.step()
+        shared = ProcessParallel(None, CrossEntropyLoss(), communicator, optimizer.parameters, sharded=True)
+        norm = shared.norm(optimizer.parameters)
+        gathering(optimizer.step, optimizer)()
         return len(optimizer.m), float(norm), optimizer.weights
 
     single = moved(ONE_PROCESS)
@@ -142,7 +143,7 @@ def test_a_checkpoint_holds_m_and_v_of_all_processes_for_any_number_of_them(size
     def loaded(communicator):
         optimizer = make_optimizer(make_model(), communicator)
         optimizer.load_state(arrays, facts)
-        return same(optimizer.m, arrays["adam.m"][optimizer.shard]), optimizer.t, optimizer.state()[0]
+        return same(optimizer.m, arrays["adam.m"][optimizer.shard]), optimizer.t, gathered_state(optimizer)[0]
 
     results = in_ranks(size, loaded)
     assert [(is_own, t) for is_own, t, _ in results] == [(True, 3)] * size
@@ -176,4 +177,4 @@ def test_an_optimizer_that_is_sharded_over_other_processes_is_refused():
     model = make_model()
     optimizer = ShardedAdam(model.parameters(), Communicator())
     with pytest.raises(ValueError, match="the optimizer is sharded over other processes than those of the training"):
-        TrainingRun(model, get_task("copy"), optimizer, CrossEntropyLoss(), SETTINGS)
+        train(model, get_task("copy"), optimizer, settings=SETTINGS)

@@ -178,7 +178,9 @@ def watched(model, loss_fn):
 
 def everything(model, loss_fn):
     settings = TrainingSettings(grad_accumulation_steps=2, detect_anomaly=True)
-    return Strategy(2).compose(model, loss_fn, Adam(model.parameters()), settings)
+    strategy = Strategy(2)
+    strategy.compose(model, loss_fn, Adam(model.parameters()), settings)
+    return strategy.watch
 
 
 WAYS = {

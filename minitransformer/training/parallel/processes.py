@@ -18,9 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from minitransformer.backend import to_host
+from minitransformer.backend import to_device, to_host, xp
 from minitransformer.core import Parameter
 from minitransformer.data.task import TrainingBatch
+from minitransformer.system.process import SINGLE_THREAD, ThreadTeam
+from minitransformer.training.clipping import grad_norm, squares_of_blocks
 from minitransformer.training.finite import NotFiniteError
 from minitransformer.training.gradients import Gradients, Measured, count_terms, shares_of
 from minitransformer.training.parallel.communicator import Communicator, ProcessError
@@ -34,7 +36,7 @@ class ProcessParallel:
     `parameters` are those of the optimizer, whose gradients are added up. With `in_order`, the sum is taken in the
     order of the ranks, and N processes give the same bits as one that accumulates the gradients of N parts, each on
     its own (see `GradientAccumulation`). Which tokens a process gets does not depend on its speed. With `sharded`, a
-    process gets the sum of its shard alone, see `ShardedAdam`.
+    process gets the sum of its shard alone, see `ShardedAdam`; then there is one parameter, a vector.
 
     Raises ProcessError if the processes begin with different weights.
     """
@@ -76,9 +78,20 @@ class ProcessParallel:
         self.communicator.add_up(numbers, in_order=True)
         if found:
             if self.sharded:
-                self.communicator.collect([])  # the others compute the norm, see `ShardedAdam.grad_norm`
+                self.communicator.collect([])  # the others compute the norm
             raise found
         return Measured(numbers[0], numbers[1] if measure else None)
+
+    def norm(self, parameters: Sequence[Parameter], team: ThreadTeam = SINGLE_THREAD) -> xp.ndarray:
+        """The norm of the sum of all gradients -> a 0-d array, the same in all processes."""
+        if not self.sharded:
+            return grad_norm(parameters, team)
+        (flat,) = parameters
+        shard = self.communicator.shards(flat.data.size)[self.communicator.rank]
+        own = [float(square) for square in squares_of_blocks([flat.grad[shard]], team)]
+        squares = [square for shard in self.communicator.collect(own) for square in shard]
+        kind = flat.data.dtype.type
+        return xp.sqrt(to_device(sum(map(kind, squares), start=kind(0.0))))
 
     def own_part(self, batch: TrainingBatch, weight: float = 1.0, measure: bool = False) -> Measured:
         """Compute this process's part, without the others -> its share of the loss and of the accuracy."""

@@ -22,22 +22,20 @@ Memory in float32, in bytes for each process: 4 Psi of weights, 4 Psi of gradien
 16 Psi. Stages 2 and 3 of the paper spread gradients and weights as well.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from minitransformer.backend import to_device, xp
 from minitransformer.core import Parameter
-from minitransformer.training.clipping import squares_of_blocks
 from minitransformer.training.optimizers import Adam
 from minitransformer.training.parallel.communicator import Communicator
 
 
 class ShardedAdam(Adam):
-    """Adam for several processes with the same weights; each holds m and v of its shard alone.
+    """Adam for one of several processes with the same weights: it holds m and v of its shard, and moves this shard.
 
-    Before `grad_norm` and `step`, the gradient of the own shard must be the sum over all processes
-    (`ProcessParallel(sharded=True)`). All processes must call `grad_norm`, `step` and `state`. The other arguments are
-    those of Adam.
+    It does not communicate. The gradient of the own shard must be the sum over all processes
+    (`ProcessParallel(sharded=True)`, which has the norm, too), and the step is to be followed by a `gathering` of the
+    weights: `Strategy` sees to both. The other arguments are those of Adam.
     """
 
     def __init__(self, parameters: Iterable[Parameter], communicator: Communicator, **options: Any) -> None:
@@ -49,24 +47,25 @@ class ShardedAdam(Adam):
         """The part of `weights` that this process moves, and whose m and v it holds."""
         return self.communicator.shards(self.weights.size)[self.communicator.rank]
 
-    def grad_norm(self) -> xp.ndarray:
-        """The norm of the gradient, of which each process has a shard -> a 0-d array, the same in all processes."""
-        own = [float(square) for square in squares_of_blocks([self.flat.grad[self.shard]], self.team)]
-        squares = [square for shard in self.communicator.collect(own) for square in shard]
-        kind = self.weights.dtype.type
-        return xp.sqrt(to_device(sum(map(kind, squares), start=kind(0.0))))
 
-    def step(self, *, scale: Any = 1.0) -> None:
-        """Move the weights of the own shard, and take the others from the processes that have moved them."""
-        super().step(scale=scale)
-        self.moving = True
-        self.communicator.all_gather(self.weights)
-        self.moving = False
+def gathering(step: Callable[..., Any], optimizer: ShardedAdam) -> Callable[..., Any]:
+    """The training step `step`, after which each process takes the other shards from the processes that moved them."""
 
-    def state(self) -> tuple[dict, dict]:
-        """As `Adam.state`, with m and v of all processes, so that any number of them can continue.
+    def take_step(*arguments: Any, **options: Any) -> Any:
+        result = step(*arguments, **options)
+        optimizer.moving = True
+        optimizer.communicator.all_gather(optimizer.weights)
+        optimizer.moving = False
+        return result
 
-        The arrays are in the root alone; the others get {}.
-        """
-        arrays = {"adam.m": self.communicator.gather(self.m), "adam.v": self.communicator.gather(self.v)}
-        return {name: array for name, array in arrays.items() if array is not None}, {"adam_steps": self.t}
+    return take_step
+
+
+def gathered_state(optimizer: ShardedAdam) -> tuple[dict, dict]:
+    """As `Adam.state`, with m and v of all processes, so that any number of them can continue. All must call it.
+
+    The arrays are in the root alone; the others get {}.
+    """
+    communicator = optimizer.communicator
+    arrays = {"adam.m": communicator.gather(optimizer.m), "adam.v": communicator.gather(optimizer.v)}
+    return {name: array for name, array in arrays.items() if array is not None}, {"adam_steps": optimizer.t}

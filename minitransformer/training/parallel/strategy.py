@@ -6,22 +6,26 @@ Each of them is a `Gradients` that calls the next one; what a training does not 
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from minitransformer.backend import xp
 from minitransformer.config import special_ids
 from minitransformer.layers.losses import CrossEntropyLoss
 from minitransformer.system.generators import generator_state, make_generator, restore_generator
-from minitransformer.training.gradients import Gradients
+from minitransformer.training.clipping import grad_norm
+from minitransformer.training.finite import SILENT
+from minitransformer.training.gradients import Gradients, Measured
 from minitransformer.training.optimizers import Adam
 from minitransformer.training.parallel.communicator import ONE_PROCESS, Communicator
 from minitransformer.training.parallel.micro_batches import ByLength, GradientAccumulation
 from minitransformer.training.parallel.processes import ProcessParallel
-from minitransformer.training.parallel.sharded import ShardedAdam
+from minitransformer.training.parallel.sharded import ShardedAdam, gathered_state, gathering
 from minitransformer.training.parallel.threads import DataParallel, default_threads
 from minitransformer.training.settings import TrainingSettings
-from minitransformer.training.watching.anomaly_hooks import SILENT
+from minitransformer.training.step import step_with
 from minitransformer.training.watching.diagnostics import Diagnostics
 
 
@@ -40,9 +44,12 @@ class Strategy:
     busy (see `default_threads`). With several processes all make one, with the same arguments.
     """
 
+    workers: DataParallel
+    watch: Diagnostics
+    optimizer: Adam
+
     def __init__(self, num_threads: int | None = None, communicator: Communicator = ONE_PROCESS) -> None:
         self.num_threads, self.communicator = num_threads, communicator
-        self.workers: DataParallel
 
     @property
     def is_root(self) -> bool:
@@ -62,9 +69,10 @@ class Strategy:
 
     def compose(
         self, model: Any, loss_fn: Any, optimizer: Adam, settings: TrainingSettings, facts: dict | None = None
-    ) -> Diagnostics:
-        """The gradients of one training, of a new run or of one that was saved with `facts`.
+    ) -> Callable[..., tuple[Measured, xp.ndarray]]:
+        """The step of one training, of a new run or of one that was saved with `facts`: take_step(batch, measure=...).
 
+        It is the step of step.py, with all this around its `gradients`; `watch` is the outermost part.
         A loss that does not say how many terms it is a mean over (`num_terms`) is computed for whole batches alone:
         then this raises TypeError if a batch is to be shared, and ValueError for an optimizer that is sharded over
         other processes.
@@ -85,17 +93,30 @@ class Strategy:
             gradients = ByLength(gradients, loss_fn, special_ids(model))
         if settings.grad_accumulation_steps > 1:
             gradients = GradientAccumulation(gradients, loss_fn, settings.grad_accumulation_steps, alone)
-        if self.communicator.size == 1:
-            return Diagnostics(gradients, self.workers, optimizer, settings.detect_anomaly)
-        shared = ProcessParallel(
-            gradients,
-            loss_fn,
-            self.communicator,
-            optimizer.parameters,
-            in_order=settings.deterministic,
-            sharded=isinstance(optimizer, ShardedAdam),
+        self.optimizer = optimizer
+        norm: Callable[..., xp.ndarray] = grad_norm
+        own_part: dict[str, Any] = {}
+        if self.communicator.size > 1:
+            sharded, parameters = isinstance(optimizer, ShardedAdam), optimizer.parameters
+            shared = ProcessParallel(
+                gradients, loss_fn, self.communicator, parameters, in_order=settings.deterministic, sharded=sharded
+            )
+            gradients, norm = shared, shared.norm
+            own_part = {"repeat": shared.own_part, "agree_on": shared.agree_on}
+        self.watch = Diagnostics(gradients, self.workers, optimizer, settings.detect_anomaly, **own_part)
+        step = partial(
+            step_with,
+            self.watch,
+            optimizer,
+            max_norm=settings.max_norm,
+            check=self.watch.check,
+            norm_of=partial(norm, team=self.workers.team),
         )
-        return Diagnostics(shared, self.workers, optimizer, settings.detect_anomaly, shared.own_part, shared.agree_on)
+        return gathering(step, optimizer) if isinstance(optimizer, ShardedAdam) else step
+
+    def optimizer_state(self) -> tuple[dict, dict]:
+        """The optimizer's state; the root alone gets the arrays of a sharded one. All processes must call it."""
+        return gathered_state(self.optimizer) if isinstance(self.optimizer, ShardedAdam) else self.optimizer.state()
 
     def state(self) -> dict[str, Any]:
         """What a resumed run needs, as values that JSON can hold. All processes must call it."""

@@ -39,6 +39,12 @@ class AverageOfLast:
         self.interval = check_integer("interval", interval, least=1)
         self.snapshots: dict[int, xp.ndarray] = {}  # {step: the weights after it}
 
+    def until(self, steps: int) -> "AverageOfLast":
+        """The same sets of weights, with those to come the last of a run of `steps` steps."""
+        other = AverageOfLast(steps, self.count, self.interval)
+        other.snapshots = self.snapshots
+        return other
+
     def includes(self, step: int) -> bool:
         """Whether the weights after `step` are among the last sets."""
         left = self.steps - step

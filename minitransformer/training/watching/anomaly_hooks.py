@@ -24,7 +24,6 @@ NUMPY_FOLDER = os.path.dirname(np.__file__)
 PACKAGE = str(Path(__file__).resolve().parents[3]) + os.sep
 WEIGHT, FORWARD, LOSS, BACKWARD, NORM = "weight", "forward", "loss", "backward", "norm"
 GROUPS = {WEIGHT: "weights", FORWARD: "activations", BACKWARD: "gradients", LOSS: "gradients"}
-SILENT: dict[str, Any] = {"over": "ignore", "divide": "ignore", "invalid": "ignore"}  # for np.errstate
 
 
 class Operation(NamedTuple):
