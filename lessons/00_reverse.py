@@ -255,7 +255,7 @@ lesson.check("mean of the five losses", error(-np.log(p_right).mean(), L), 1e-14
 
 # %%
 untrained = Transformer(model.config, seed=0)
-untied = Transformer(replace(model.config, tie_output=False), seed=0)  # with a matrix of its own at the end
+untied = Transformer(replace(model.config, tie_embeddings="inputs"), seed=0)  # with a matrix of its own at the end
 counts = batch.target_out != PAD  # padding does not count
 z, ids = untrained(*batch.inputs)[counts].astype(float), batch.target_out[counts]  # (N, V) and (N,)
 loss_before = loss_of(z, ids)

@@ -404,7 +404,8 @@ lesson.check("patient 2, at trained weights", max(errors[2].values()), at_least=
 
 # %%
 words = copying.batch(np.random.default_rng(1), 256)
-tied, untied = (np.mean([first_loss(learner(seed, tie_output=tie)) for seed in range(12)]) for tie in (True, False))
+ties = (True, "inputs")
+tied, untied = (np.mean([first_loss(learner(seed, tie_embeddings=tie)) for seed in range(12)]) for tie in ties)
 print(f"first loss, mean of 12 seeds: {tied:.2f} with the shared matrix, {untied:.2f} without")
 
 # %% [markdown]

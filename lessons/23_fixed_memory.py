@@ -28,6 +28,7 @@ from support.pictures import grids
 
 import numpy as np
 
+from minitransformer.config import Windowed
 from minitransformer.core import Parameter
 from minitransformer.functional import linear_attention, linear_attention_backward, softmax
 from minitransformer.gradcheck import complex_step
@@ -242,7 +243,7 @@ lesson.compare("per cent of 32 pairs that the state finds again", guess, shares[
 
 # %%
 sizes = {"d_model": 8, "num_heads": 2, "num_layers": 3, "max_len": 20}
-model = GPT(gpt_config(9, **sizes, attention="windowed", window=4), dtype="float64")
+model = GPT(gpt_config(9, **sizes, attention=Windowed(4)), dtype="float64")
 ids = rng.integers(9, size=(1, 20))
 before, moved = model(ids), []
 for place in range(20):

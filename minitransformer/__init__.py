@@ -40,7 +40,8 @@ has them plain, for any model and loss that follow the protocol of `Layer`:
 The names that most programs need are here; `help` explains each of them:
 
     models          Transformer, GPT, BERT, Seq2Seq
-    configurations  TransformerConfig (every choice is a field),
+    configurations  TransformerConfig (every choice is a field; Rope,
+                    Windowed, Strided, Experts are choices with numbers),
                     named_config, gpt_config, bert_config, t5_config,
                     Seq2SeqConfig, named_seq2seq_config
     data            get_task, TextTask, MaskedTask, TranslationTask, Corpus,
@@ -73,6 +74,7 @@ from minitransformer.lazy import importer
 
 if TYPE_CHECKING:  # for type checkers and editors; Python itself calls __getattr__ below
     from minitransformer.backend import to_device, to_host, use_backend, xp
+    from minitransformer.config import Experts, Rope, Strided, Windowed
     from minitransformer.core import Layer, Parameter
     from minitransformer.data import (
         Batch,
@@ -139,20 +141,24 @@ __all__ = [
     "Checkpointer",
     "Corpus",
     "CrossEntropyLoss",
+    "Experts",
     "ExponentialAverage",
     "Greedy",
     "Layer",
     "MaskedTask",
     "Muon",
     "Parameter",
+    "Rope",
     "Sampling",
     "Seq2Seq",
     "Seq2SeqConfig",
+    "Strided",
     "TextTask",
     "TrainingSettings",
     "Transformer",
     "TransformerConfig",
     "TranslationTask",
+    "Windowed",
     "beam_search",
     "bert_config",
     "check_layer",
@@ -190,6 +196,7 @@ __all__ = [
 _ROOMS = (
     "backend",
     "core",
+    "config",
     "functional",
     "layers",
     "tokenizers",

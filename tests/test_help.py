@@ -35,7 +35,9 @@ def test_the_example_in_the_help_of_the_package_trains_and_decodes(capsys):
     assert re.fullmatch(r"[a-z]{6,12} -> [a-z]*", words)
 
 
-@pytest.mark.parametrize("kind", [mt.TrainingSettings, mt.TransformerConfig])
+@pytest.mark.parametrize(
+    "kind", [mt.TrainingSettings, mt.TransformerConfig, mt.Rope, mt.Windowed, mt.Strided, mt.Experts]
+)
 def test_help_explains_every_field_and_no_other(kind):
     text = pydoc.render_doc(kind, renderer=pydoc.plaintext)
     fields = text.partition("Fields:\n")[2].partition("Methods defined here")[0]  # before them is the signature

@@ -140,7 +140,7 @@ def test_the_blocks_about_models_and_curvature_run(tmp_path, monkeypatch):
         compile(code_of((ROOT / "docs" / "attention.md").read_text("utf-8"), "from mini"), "attention.md", "exec"),
         names,
     )
-    assert names["model"].config.window == 64
+    assert names["model"].config.attention.window == 64
     (tmp_path / "folder/of/gpt2").mkdir(parents=True)
     save(tmp_path / "folder/of/gpt2", make_state("gpt2"), GPT2_FILE)
     exec(block_of("models.md", "from minitransformer"), names)

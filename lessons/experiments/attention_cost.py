@@ -12,7 +12,7 @@ import numpy as np
 from experiments.measuring.steps import torch_is_installed
 from experiments.measuring.timing import medians, peak_of_process
 from experiments.report import Figure, Options, Rows, Table, pivot
-from minitransformer.config import ATTENTION, TransformerConfig
+from minitransformer.config import ATTENTION, Strided, TransformerConfig, Windowed
 from minitransformer.functional import causal_mask
 from minitransformer.models.since_2017.build import attention_kind
 from minitransformer.plotting import COLORS, counted, mark_powers, pyplot
@@ -96,9 +96,8 @@ def make_inputs(length: int) -> list[np.ndarray]:
 
 def numpy_call(name: str, length: int) -> Callable[[], Any]:
     """One of the kinds that a model can have -> a function that returns the gradients."""
-    window, stride = (WINDOW if name in ("windowed", "strided") else None), (STRIDE if name == "strided" else None)
-    config = TransformerConfig(1, attention=name, window=window, stride=stride)
-    kind = attention_kind(config, bidirectional=False)
+    attention: Any = {"windowed": Windowed(WINDOW), "strided": Strided(WINDOW, STRIDE)}.get(name, name)
+    kind = attention_kind(TransformerConfig(1, attention=attention), bidirectional=False)
     q, k, v, dy = make_inputs(length)
     allowed = causal_mask(length) if kind.needs_causal_mask else None
 

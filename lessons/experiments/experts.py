@@ -7,6 +7,7 @@ differ in their router alone are paired by the seed of weights and batches; the 
 uses in the others. An expert is called starved if it gets less than a quarter of its fair share of the held-out tokens.
 """
 
+import dataclasses
 import statistics
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from experiments.measuring.paired import collect, compared, grouped, plus_minus, train_steps
 from experiments.report import Figure, Options, Rows, Table
+from minitransformer.config import Experts
 from minitransformer.data.text import TextBatch, TextTask, load_python_topics
 from minitransformer.evaluation import mean_loss
 from minitransformer.models import GPT, gpt_config
@@ -26,14 +28,15 @@ SECONDS = {True: 30, False: 600}
 STEPS, SEEDS = {True: 40, False: 400}, {True: 2, False: 5}
 PEAK, LENGTH, EXPERTS, STARVED = 5e-3, 64, 8, 0.25
 SIZES: dict[str, Any] = {"d_model": 32, "num_heads": 2, "d_ff": 64, "num_layers": 2, "max_len": LENGTH, "dropout": 0.0}
-SWITCH: dict[str, Any] = {"num_experts": EXPERTS, "experts_per_token": 1, "renormalize_experts": False}
-ROUTERS: dict[str, dict[str, Any]] = {
-    "dense": {},
-    "renormalized": {**SWITCH, "renormalize_experts": True, "balance_weight": 0.0},
-    "softmax": {**SWITCH, "balance_weight": 0.0},
-    "softmax, balance loss": {**SWITCH, "balance_weight": 0.01},
-    "sigmoid": {**SWITCH, "expert_scores": "sigmoid", "balance_weight": 0.0},
-    "sigmoid, bias": {**SWITCH, "expert_scores": "sigmoid", "balance_weight": 0.01},
+SWITCH = Experts(EXPERTS, per_token=1, renormalize=False, balance=0.0)
+SIGMOID = dataclasses.replace(SWITCH, scores="sigmoid")
+ROUTERS: dict[str, Experts | None] = {
+    "dense": None,
+    "renormalized": dataclasses.replace(SWITCH, renormalize=True),
+    "softmax": SWITCH,
+    "softmax, balance loss": dataclasses.replace(SWITCH, balance=0.01),
+    "sigmoid": SIGMOID,
+    "sigmoid, bias": dataclasses.replace(SIGMOID, balance=0.01),
 }
 BALANCED = {"softmax": "softmax, balance loss", "sigmoid": "sigmoid, bias"}
 KINDS = ("vowel", "consonant", "capital", "digit", "space", "other")
@@ -61,13 +64,13 @@ def rows(options: Options) -> Rows:
 
 def train_and_look(name: str, seed: int, task: TextTask, steps: int) -> dict[str, Any]:
     """Train one model -> its loss, and for each layer the share of each kind of token that goes to each expert."""
-    config = gpt_config(task.tokenizer.vocab_size, **SIZES, positions="rope", **ROUTERS[name])
+    config = gpt_config(task.tokenizer.vocab_size, **SIZES, positions="rope", experts=ROUTERS[name])
     model = GPT(config, seed=seed)
     trained = train_steps(model, task, steps, seed, PEAK)
     held_out = list(task.held_out_batches(128))
     row = {"router": name, "seed": seed, "parameters": model.num_parameters(), **trained}
     row["loss"] = mean_loss(model, held_out)
-    if config.num_experts is None:
+    if config.experts is None:
         return row
     kinds = np.array([kind_of(token) for token in task.tokenizer.tokens])
     chosen = [np.concatenate(layer) for layer in zip(*(choices(model, batch) for batch in held_out), strict=True)]

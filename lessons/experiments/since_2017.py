@@ -18,6 +18,7 @@ import numpy as np
 from experiments import scaling_law
 from experiments.measuring.paired import collect, grouped, interval, judged
 from experiments.report import Figure, Options, Parser, Rows, Table, pivot
+from minitransformer.config import Windowed
 from minitransformer.data.text import TextBatch
 from minitransformer.decoding import log_softmax
 from minitransformer.evaluation.loss import mean_loss
@@ -106,7 +107,7 @@ def train(name: str, rate: float, steps: int, seed: int, layers: int) -> dict[st
         if layers == 3 and seed < TUNING_SEED and name in (BASE, "RoPE", *POSITIONS):
             about["places"] = {name: losses_by_place(model)}
             for other, (near, first) in WINDOWED.items() if name == "RoPE" else ():
-                config = dataclasses.replace(model.config, attention="windowed", window=near, num_global=first)
+                config = dataclasses.replace(model.config, attention=Windowed(near, first))
                 same = GPT(config, seed=None)
                 same.load_state_dict(model.state_dict())
                 about["places"][other] = losses_by_place(same)

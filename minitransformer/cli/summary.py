@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from minitransformer.checks import check_integer
+from minitransformer.config import flat_fields
 from minitransformer.data import get_task
 from minitransformer.inspection import (
     count_parameters,
@@ -128,7 +129,7 @@ def open_model(arguments: argparse.Namespace, given: Iterable[str]) -> tuple[Any
     data = RunFolder(Path(name)).read_config().get("data")
     if isinstance(data, dict):
         saved["text"] = data.get("text") or getattr(RECIPES.get(facts.get("task", "")), "own_text", None) or None
-    options = {**saved, **dataclasses.asdict(model.config), **getattr(model, "options", {})}
+    options = {**saved, **flat_fields(model.config), **getattr(model, "options", {})}
     listed = ", ".join(f"{key}={value}" for key, value in options.items() if value is not None)
     return model, wrap(f"{name}: {type(model).__name__}, {listed}")
 
@@ -152,7 +153,7 @@ def show_model(model: Any, head: str, arguments: argparse.Namespace) -> int:
     total = model.num_parameters()
     print(f"\n{total:,} parameters ({total / 1e6:.1f} million), {4 * total / 1e6:,.0f} MB in float32")
     if arguments.json:
-        print(json.dumps({"config": dataclasses.asdict(model.config), "parameters": total}))
+        print(json.dumps({"config": flat_fields(model.config), "parameters": total}))
     return 0
 
 

@@ -1,6 +1,8 @@
 """The sizes and switches of all models: every choice is a field, and the papers' own sizes have names."""
 
-from minitransformer.config.base import NORMS, OWN_IDS, ModelConfig, special_ids
+from minitransformer.config.base import NORMS, OWN_IDS, Choice, ModelConfig, special_ids
+from minitransformer.config.choices import Experts, Rope, Strided, Windowed
+from minitransformer.config.flat import flat_fields, nested_fields
 from minitransformer.config.predecessors import (
     CELLS,
     CONV_ACTIVATIONS,
@@ -33,12 +35,19 @@ __all__ = [
     "POSITIONS",
     "SEQ2SEQ_ATTENTION",
     "SWITCHES",
+    "Choice",
     "ConvConfig",
+    "Experts",
     "ModelConfig",
+    "Rope",
     "Seq2SeqConfig",
+    "Strided",
     "TransformerConfig",
+    "Windowed",
     "config_names",
+    "flat_fields",
     "named_config",
     "named_seq2seq_config",
+    "nested_fields",
     "special_ids",
 ]

@@ -26,7 +26,6 @@ of the layer follows the stack, as in "encoder2.self.W_q" and "decoder1.cross.W_
 decoder. Of learned positions there are as many rows as of the sinusoids.
 """
 
-import dataclasses
 import json
 import os
 import re
@@ -36,7 +35,7 @@ from typing import Any
 import numpy as np
 
 from minitransformer.backend import use_backend
-from minitransformer.config import OWN_IDS
+from minitransformer.config import OWN_IDS, flat_fields
 from minitransformer.decoding import greedy_decode
 from minitransformer.example import load_example
 from minitransformer.example.model import WORD
@@ -60,7 +59,6 @@ SHOWN = {  # fields of the configuration, and the values that the page shows
     "activation": ("relu",),
     "bias": (True,),
     "tie_embeddings": (True,),
-    "tie_output": (True,),
     "scale_embeddings": (True,),
     "scale_scores": (True,),
     "scale_output": (False,),
@@ -95,11 +93,11 @@ def check_model(model: Any) -> None:
     if not isinstance(model, (Transformer, GPT)):
         raise ValueError(f"the explorer shows Transformers and GPTs, and this model is a {type(model).__name__}")
     config, count = model.config, model.num_parameters()
-    has = {**dataclasses.asdict(config), "final_norm": config.has_final_norm}
+    has = {**flat_fields(config), "final_norm": config.has_final_norm}
     has["num_kv_heads"] = config.num_kv_heads or config.num_heads
     needed = {**SHOWN, "final_norm": (config.norm == "pre",), "num_kv_heads": (config.num_heads,)}
     for name, values in needed.items():
-        if has[name] not in values:
+        if has.get(name, values[0]) not in values:
             allowed = " or ".join(map(str, values))
             raise ValueError(
                 f"the explorer shows models with {name} = {allowed}, and this model has {name} = {has[name]}"
@@ -195,14 +193,14 @@ def sizes_of(model: Any) -> dict[str, Any]:
     C, H = config.d_model, config.num_heads
     sizes = {"C": C, "H": H, "D": C // H, "F": config.d_ff, "V": config.vocab_size, "layers": config.num_layers}
     kind = "gpt" if isinstance(model, GPT) else "transformer"
-    return {**sizes, "kind": kind, "norm": config.norm, "positions": config.positions}
+    return {**sizes, "kind": kind, "norm": config.norm, "positions": str(config.positions)}
 
 
 def position_tables(config: Any, rows: int) -> Any:
     """Sinusoids (rows, C); for rotary positions {"cos", "sin"} (rows, D); or {}."""
     if config.positions == "sinusoidal":
         return sinusoidal_positions(rows, config.d_model, np.float64)
-    if config.positions != "rope":
+    if str(config.positions) != "rope":
         return {}
     cos, sin = rotary_tables(rows, config.d_model // config.num_heads, dtype=np.float64)  # one column for two features
     return {"cos": cos.repeat(2, axis=1), "sin": np.stack([-sin, sin], axis=-1).reshape(rows, -1)}

@@ -71,7 +71,8 @@ def kept_activations(
         row = Kept(re.sub(r"(layers|used)\.\d+", r"\1.*", name), letters, shape, dtype, itemsize * math.prod(shape), 1)
         count = rows[row.name].count if row.name in rows else 0
         rows[row.name] = row._replace(count=count + 1)
-    active = getattr(config, "experts_per_token", 1)  # each token is kept by as many experts, so that many keep all
+    experts = getattr(config, "experts", None)
+    active = experts.per_token if experts else 1  # each token is kept by as many experts, so that many keep all
     return [row._replace(count=row.count * active // SMALL_E) if ".used." in row.name else row for row in rows.values()]
 
 
@@ -81,7 +82,7 @@ def count_parameters(config: TransformerConfig | Seq2SeqConfig, kind: type[Layer
     The parameters of a small model are counted, with the lengths in their shapes replaced by the real ones. With
     experts it is the model itself, whose weights are zeros, which take no memory until they are read.
     """
-    if getattr(config, "num_experts", None):
+    if getattr(config, "experts", None):
         with use_backend("numpy"):
             return kind(config, seed=None).num_parameters()  # type: ignore[call-arg]
     plan = _plan(config, kind)
@@ -103,7 +104,7 @@ def _real_sizes(config):
     H, G, D = config.num_heads, config.num_kv_heads or config.num_heads, config.head_widths[1]
     sizes = {"H": H, "G": G, "D": D, "F": config.d_ff, "V": config.vocab_size, "L": config.max_len}
     sizes |= {"K": config.head_widths[0]} if config.d_k or config.d_v else {}
-    sizes |= {"E": config.num_experts} if config.num_experts else {}
+    sizes |= {"E": config.experts.count} if config.experts else {}
     return sizes | ({"C": config.d_model} if config.d_v else {})
 
 
@@ -113,7 +114,7 @@ def _small_sizes(config):
     sizes = {**SMALL, "G": heads} if heads else {**SMALL, "H": 3 * SMALL["G"]}
     d_k = sizes["D"] if config.head_widths[0] == config.head_widths[1] else SMALL_D_K
     sizes |= {"K": d_k} if config.d_k or config.d_v else {}
-    sizes |= {"E": SMALL_E} if config.num_experts else {}
+    sizes |= {"E": SMALL_E} if config.experts else {}
     return sizes | ({"C": SMALL_C} if config.d_v else {})
 
 
@@ -156,8 +157,8 @@ def _small_model(config: TransformerConfig, kind: type[Any]) -> Any:
     P = _small_sizes(config)
     sizes = {"vocab_size": P["V"], "d_model": P.get("C", P["H"] * P["D"]), "d_ff": P["F"], "max_len": P["L"]}
     heads = {"num_heads": P["H"], "num_kv_heads": P["G"], "d_k": P.get("K"), "d_v": P["D"] if config.d_v else None}
-    sizes |= {"num_experts": SMALL_E, "experts_per_token": SMALL_E} if config.num_experts else {}
-    small = dataclasses.replace(config, **sizes, **heads, padding=0, start=1)  # which are in every vocabulary
+    experts = config.experts and dataclasses.replace(config.experts, count=SMALL_E, per_token=SMALL_E)
+    small = dataclasses.replace(config, **sizes, **heads, experts=experts, padding=0, start=1)  # in every vocabulary
     return kind(small, seed=None)
 
 

@@ -51,7 +51,7 @@ def training_flops(
     if isinstance(config, Seq2SeqConfig):
         forward = _seq2seq(config, source_tokens, target_tokens, source_length)
     elif config.attention != "full":
-        raise ValueError(f"training FLOPs are known for full attention only, got attention = {config.attention!r}")
+        raise ValueError(f"training FLOPs are known for full attention only, got attention = {str(config.attention)!r}")
     else:
         forward = _transformer(config, source_tokens, target_tokens, source_length, target_length)
     return {term: FLOPS * multiply_adds for term, multiply_adds in forward.items()}
@@ -63,8 +63,9 @@ def _transformer(config, s, t, S, T):
     (d_k, d_v), groups = config.head_widths, config.num_kv_heads or config.num_heads
     queries, values, keys_and_values = config.num_heads * d_k, config.num_heads * d_v, C * (d_k + d_v) * groups
     query_and_output = C * queries + values * C
-    network, E = (3 if config.activation in GATED else 2) * C * F, config.num_experts
-    network = network * config.experts_per_token + C * E if E else network
+    network = (3 if config.activation in GATED else 2) * C * F
+    if config.experts:
+        network = network * config.experts.per_token + C * config.experts.count
     return {
         # of the encoder's self-attention, the decoder's, and cross-attention
         "attention projections": N * (query_and_output * (s + t + t) + keys_and_values * (s + t + s)),
@@ -103,6 +104,6 @@ def flops_by_parameters(config: TransformerConfig | Seq2SeqConfig, source_tokens
     Each use of a shared layer counts, and of experts those that a token uses.
     """
     if isinstance(config, TransformerConfig):
-        active = config.num_experts and config.experts_per_token
-        config = dataclasses.replace(config, share_layers=False, num_experts=active)
+        active = config.experts and dataclasses.replace(config.experts, count=config.experts.per_token)
+        config = dataclasses.replace(config, share_layers=False, experts=active)
     return 6.0 * count_parameters(config) * (source_tokens + target_tokens) / 2

@@ -24,6 +24,7 @@ import numpy as np
 
 from minitransformer.backend import to_host
 from minitransformer.checks import check_integer, check_number
+from minitransformer.config import Rope
 from minitransformer.core import Layer, Parameter
 from minitransformer.interop.huggingface import MODELS, PREFIX, TABLES, checked_numbers
 from minitransformer.interop.huggingface_decoders import decoder_kind, in_our_order, in_their_order
@@ -117,7 +118,7 @@ def their_modules(model: Layer) -> tuple[str, dict[str, tuple[Tensor, ...]]]:
     If no Hugging Face model has exactly these weights, there is no prefix, and each Linear keeps its own name.
     """
     kind = next((kind for kind, cls in MODELS.items() if type(model) is cls), "")
-    if type(model) is GPT and model.config.positions == "rope":
+    if type(model) is GPT and isinstance(model.config.positions, Rope):
         kind = decoder_kind(model.config)
     table = TABLES[kind](model.config, **getattr(model, "options", {})) if kind else {}  # type: ignore[attr-defined]
     sizes = {name: sum(math.prod(tensor.shape) for tensor in source.tensors) for name, source in table.items()}

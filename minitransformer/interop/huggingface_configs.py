@@ -252,7 +252,7 @@ def _t5(given, changes):
         "attention_dropout": rate,
         "ffn_dropout": rate,
         "norm_eps": given["layer_norm_epsilon"],
-        "tie_output": scaled,
+        "tie_embeddings": scaled or "inputs",
         "scale_output": scaled,
     }
     return t5_config(given["vocab_size"], **{**choices, **changes})

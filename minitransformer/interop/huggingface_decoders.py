@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from minitransformer.checks import check_choice, check_integer, check_number
-from minitransformer.config import TransformerConfig
+from minitransformer.config import Experts, Rope, TransformerConfig, Windowed
 from minitransformer.interop.huggingface_tables import Source, Tensor, source
 from minitransformer.models.since_2017.gpt import gpt_config
 
@@ -96,11 +96,10 @@ def decoder_config(kind: str, given: Mapping[str, Any], changes: Mapping[str, An
         "qkv_bias": True if kind == "qwen2" else None,
         "qk_norm": kind in QK_NORM,
         "scale_embeddings": is_gemma,
-        "positions": "rope",
     }
     if kind in EXPERTS:
-        choices |= {"num_experts": given["num_local_experts"], "experts_per_token": given["num_experts_per_tok"]}
-        choices |= {"renormalize_experts": given.get("norm_topk_prob", True), "balance_weight": 0.0}
+        count, per_token = given["num_local_experts"], given["num_experts_per_tok"]
+        choices["experts"] = Experts(count, per_token, given.get("norm_topk_prob", True), balance=0.0)
     return gpt_config(given["vocab_size"], **{**choices, **_kinds_of_layers(kind, given), **changes})
 
 
@@ -133,17 +132,18 @@ def _kinds_of_layers(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
         local = given.get("rope_local_base_freq") if is_gemma else given.get("rope_theta")
         in_window = _angles(rope.get(SLIDING) or {}, {}, local, 10000.0)
     if SLIDING not in types:
-        return angles
+        return {"positions": angles}
     check_integer("sliding_window", window, least=1)
-    if in_window.keys() != {"rope_base"} and in_window != angles:
-        raise ValueError("our model cannot have stretched angles of RoPE in layers with a window, as this one has")
     full = tuple(i for i, each in enumerate(types) if each == FULL)
-    own = {"window_rope_base": in_window["rope_base"]} if in_window != angles else {}
-    return {"attention": "windowed", "window": window, "full_layers": full, **angles, **own}
+    if not full or in_window == angles:
+        return {"attention": Windowed(window, full_layers=full), "positions": in_window}
+    if in_window != Rope(in_window.base):
+        raise ValueError("our model cannot have stretched angles of RoPE in layers with a window, as this one has")
+    return {"attention": Windowed(window, full_layers=full, rope_base=in_window.base), "positions": angles}
 
 
-def _angles(rope: dict[str, Any], older: dict[str, Any], theta: Any, usual: float) -> dict[str, Any]:
-    """Our fields of RoPE, from their rope_parameters, or from their older rope_scaling and rope_theta.
+def _angles(rope: dict[str, Any], older: dict[str, Any], theta: Any, usual: float) -> Rope:
+    """Our RoPE, from their rope_parameters, or from their older rope_scaling and rope_theta.
 
     If a file has both, they must agree: their library reads rope_scaling then, and ValueError names the two.
     """
@@ -162,15 +162,15 @@ def _stretched(scaling, theta):
     if scaling.get("partial_rotary_factor", 1.0) != 1.0:
         raise ValueError(f"our RoPE turns all features, but partial_rotary_factor = {scaling['partial_rotary_factor']}")
     if form == "default":
-        return {"rope_base": theta}
+        return Rope(theta)
     check_choice("rope_type", form, ("default", "linear", "llama3"))
-    factor = {"rope_base": theta, "rope_factor": check_number("factor", scaling.get("factor"))}
+    factor = check_number("factor", scaling.get("factor"))
     if form == "linear":
-        return factor
+        return Rope(theta, factor)
     for name, needed in (("low_freq_factor", 1.0), ("high_freq_factor", 4.0)):
         if scaling.get(name) != needed:
             raise ValueError(f"our model can only have {name} = {needed:g}, but this one has {scaling.get(name)!r}")
-    return {**factor, "rope_original_len": scaling.get("original_max_position_embeddings")}
+    return Rope(theta, factor, scaling.get("original_max_position_embeddings"))
 
 
 def in_our_order(x: np.ndarray, D: int) -> np.ndarray:
@@ -188,7 +188,7 @@ def in_their_order(x: np.ndarray, D: int) -> np.ndarray:
 
 def decoder_kind(config: TransformerConfig) -> str:
     """Which of their decoders has the weights of a GPT with RoPE; Llama's names are also those of the other kinds."""
-    if config.num_experts:
+    if config.experts:
         return "qwen3_moe" if config.qk_norm else "mixtral"
     return "gemma3_text" if config.norm == "sandwich" else "llama"
 
@@ -263,9 +263,9 @@ def _network(config, ours, theirs, kind):
         return {f"{ours}.expand.W": expand, f"{ours}.contract.W": source([f"{theirs}.{down}.weight"], (C, F), True)}
 
     theirs = f"{theirs}.{'block_sparse_moe' if kind == 'mixtral' else 'mlp'}"
-    if not config.num_experts:
+    if not config.experts:
         return one(ours, theirs)
-    table = {f"{ours}.router.W": source([f"{theirs}.gate.weight"], (config.num_experts, C), True)}
-    for e in range(config.num_experts):
+    table = {f"{ours}.router.W": source([f"{theirs}.gate.weight"], (config.experts.count, C), True)}
+    for e in range(config.experts.count):
         table |= one(f"{ours}.experts.{e}", f"{theirs}.experts.{e}")
     return table

@@ -76,12 +76,12 @@ def to_pytorch(state: Mapping[str, Any], config: TransformerConfig) -> dict[str,
 
 def _table(config):
     """{PyTorch's name: {our name: our shape}}; one packed tensor of PyTorch may hold several of our arrays."""
-    is_gated, is_other = config.activation in GATED, config.share_layers or config.num_experts is not None
+    is_gated, is_other = config.activation in GATED, config.share_layers or config.experts is not None
     if config.normalization != "layer" or is_gated or not config.bias or is_other:
         raise ValueError(
             "torch.nn.Transformer has LayerNorm, biases, no gates and several layers: it has no place for the weights "
             f"of a model with normalization = {config.normalization!r}, activation = {config.activation!r}, "
-            f"bias = {config.bias}, share_layers = {config.share_layers}, num_experts = {config.num_experts}"
+            f"bias = {config.bias}, share_layers = {config.share_layers}, experts = {config.experts}"
         )
     C, F = config.d_model, config.d_ff
     table = {}

@@ -25,7 +25,7 @@ from minitransformer.lazy import importer
 
 FREE = (  # fields that the paper's model may choose; all others must be the defaults
     *("padding", "start", "end", "vocab_size", "d_model", "num_heads", "d_ff", "num_layers", "max_len", "norm_eps"),
-    *("dropout", "attention_dropout", "ffn_dropout", "tie_embeddings", "tie_output"),
+    *("dropout", "attention_dropout", "ffn_dropout", "tie_embeddings"),
 )
 
 

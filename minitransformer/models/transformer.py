@@ -25,7 +25,7 @@ def t5_config(vocab_size: int, **changes: Any) -> TransformerConfig:
 
     Pre-norm with RMSNorm and no biases, a learned number for each distance, scores without 1 / sqrt(d_k), embeddings
     not scaled in the input and scaled by 1 / sqrt(d_model) in the output, and padding as the target's first token.
-    Version 1.1 and Flan-T5 have `activation="geglu_tanh", tie_output=False, scale_output=False`.
+    Version 1.1 and Flan-T5 have `activation="geglu_tanh", tie_embeddings="inputs", scale_output=False`.
     """
     t5 = {
         "norm": "pre",

@@ -24,6 +24,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from minitransformer.backend import backend_name
+from minitransformer.config import flat_fields
 from minitransformer.recipes.options import LONGEST_NAME, TrainOptions
 from minitransformer.recipes.processes import is_root, launcher
 from minitransformer.system.files import (
@@ -156,7 +157,7 @@ class RunFolder:
         package = sys.modules["minitransformer"]  # not imported, because it imports everything else
         config = {
             **about,
-            "model": {"class": type(model).__name__, "config": dataclasses.asdict(model.config)},
+            "model": {"class": type(model).__name__, "config": flat_fields(model.config)},
             "versions": {
                 "minitransformer": package.__version__,
                 "numpy": np.__version__,

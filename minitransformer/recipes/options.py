@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from minitransformer.checks import check_choice, check_integer, check_number, check_rate
-from minitransformer.config import ATTENTION, POSITIONS
+from minitransformer.config import ATTENTION, POSITIONS, nested_fields
 from minitransformer.training import TrainingSettings
 
 LARGEST = 2**63 - 1
@@ -189,7 +189,7 @@ class TrainOptions:
 
     def layer_fields(self) -> dict[str, Any]:
         """The fields of the model's configuration that say how its layers are made."""
-        return {name: getattr(self, name) for name in LAYER_OPTIONS}
+        return nested_fields({name: getattr(self, name) for name in LAYER_OPTIONS})
 
     @property
     def micro_batch_size(self) -> int:

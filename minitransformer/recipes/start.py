@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minitransformer.models import TransformerConfig
+from minitransformer.config import TransformerConfig, flat_fields
 from minitransformer.recipes.options import LAYER_OPTIONS, option_name
 from minitransformer.recipes.recipe import Recipe
 from minitransformer.recipes.saved import open_model
@@ -17,7 +17,7 @@ from minitransformer.tokenizers.byte_pair import SMALLEST
 # d_model 128    2.05 (2.02)    2.07 (1.90)    2.18 (1.75)
 # d_model 384    2.08 (2.24)    2.02 (2.03)    2.04 (1.84)
 PEAK, WIDTH = 1e-3, 128
-# options that a model has settled, and its configuration has under the same names
+# options that a model has settled, and its configuration has as flat fields under the same names
 SETTLED = ("d_model", "num_layers", "num_heads", "positions", "norm", *LAYER_OPTIONS)
 
 
@@ -45,7 +45,8 @@ class Start(NamedTuple):
             raise ValueError(f"--length {length}: {self.path} reads at most {config.max_len} tokens; leave it out")
         characters = isinstance(self.tokenizer, CharacterTokenizer)
         kind = "characters" if characters else "bytes" if size == SMALLEST else "bpe"
-        options = {name: getattr(config, name) for name in SETTLED} | {"length": length, "tokenizer": kind}
+        flat = flat_fields(config)
+        options = {name: flat.get(name) for name in SETTLED} | {"length": length, "tokenizer": kind}
         options["vocab_size"] = size if kind == "bpe" else None
         for name, value in options.items():
             if given.get(name, value) != value:

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+from minitransformer.config import Windowed
 from minitransformer.data import get_task
 from minitransformer.data.parsing import VOCABULARY, ParsingTask, to_ids
 from minitransformer.data.tasks import make_batch
@@ -194,7 +195,7 @@ def test_a_draft_changes_no_greedy_text_and_the_last_line_says_how_well_it_guess
     ("changes", "options", "message"),
     [
         ({"tokenizer": CharacterTokenizer.train("abc")}, (), "--draft runs/draft has another tokenizer than runs/shak"),
-        ({"attention": "windowed", "window": 3}, (), "new tokens have overwritten old ones"),
+        ({"attention": Windowed(3)}, (), "new tokens have overwritten old ones"),
         ({"attention": "linear", "positions": "learned"}, (), "it keeps sums, and no single tokens"),
         ({}, ("--draft", "runs/masked"), "--draft runs/masked is a BERT that does not continue text"),
     ],

@@ -1,11 +1,11 @@
 """`minitransformer summary`: the paper's parameter counts, computed here from its architecture."""
 
-import dataclasses
 import json
 import re
 
 import pytest
 
+from minitransformer.config import flat_fields
 from minitransformer.models import BERT, Transformer, bert_config, named_config
 from minitransformer.recipes import RECIPES
 from minitransformer.training import save_checkpoint
@@ -85,7 +85,7 @@ def test_the_tiny_model_is_the_one_that_training_builds_for_letters(capsys):
         _, out, _ = run(capsys, "summary", "tiny", "--json")
         printed = json.loads(out.splitlines()[-1])
         assert printed["parameters"] == model.num_parameters()
-        assert printed["config"] == dataclasses.asdict(config)
+        assert printed["config"] == flat_fields(config)
 
 
 @pytest.mark.parametrize("arguments", [("tiny",), ("big", "--activations"), ("big", "--flops"), ("--help",)])
@@ -122,7 +122,7 @@ def test_a_model_file_is_shown_with_its_options_and_what_was_saved_with_it(tmp_p
     rows = table(out)
     assert rows["head"] == ("ClassifierHead", "(B, K)", str(12 * 12 + 12 + 12 * 5 + 5))
     result = json.loads(out.splitlines()[-1])
-    assert result == {"config": dataclasses.asdict(model.config), "parameters": sum(counts(rows))}
+    assert result == {"config": flat_fields(model.config), "parameters": sum(counts(rows))}
 
 
 def test_a_folder_of_hugging_face_is_shown(tmp_path, capsys):

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+from minitransformer.config import Windowed
 from minitransformer.data import load_python_topics
 from minitransformer.models import BERT, GPT
 from minitransformer.recipes import RECIPES
@@ -153,7 +154,7 @@ def test_a_model_with_another_kind_of_attention_has_a_folder_of_its_own_and_cont
     assert (status, err) == (0, "")
     (path,) = folder.glob("runs/shakespeare-my-attention-windowed-*")
     config = load_checkpoint(path / "model.safetensors")[0].config
-    assert (config.attention, config.window, config.num_kv_heads) == ("windowed", 4, 2)
+    assert (config.attention, config.num_kv_heads) == (Windowed(4), 2)
     status, out, err = run(capsys, "generate", path, "--prompt", "3 times 4", "--length", 30)
     assert (status, err) == (0, "")
     assert out.startswith("3 times 4")

@@ -12,6 +12,7 @@ import pytest
 
 from minitransformer import __version__
 from minitransformer.cli import main
+from minitransformer.config import flat_fields
 from minitransformer.data import get_task
 from minitransformer.models import Transformer
 from minitransformer.recipes import RECIPES
@@ -71,7 +72,7 @@ def test_config_has_all_options_the_model_and_the_versions(trained):
     assert config["recipe"] == trained.task
     assert config["options"] == {**defaults, "steps": 3, "seed": 5, "threads": 1, "runs": "runs"}
     model, _ = load_checkpoint(trained.run / "model.safetensors")
-    assert config["model"] == {"class": "Transformer", "config": dataclasses.asdict(model.config)}
+    assert config["model"] == {"class": "Transformer", "config": flat_fields(model.config)}
     assert config["versions"]["minitransformer"] == __version__
 
 

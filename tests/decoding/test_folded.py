@@ -78,7 +78,7 @@ def test_folded_model_does_not_attend_to_padding_on_the_left(positions, kind, pi
 
 
 @pytest.mark.parametrize(
-    "switch", [{"scale_embeddings": True}, {"scale_scores": False}, {"scale_output": True}, {"tie_output": False}]
+    "switch", [{"scale_embeddings": True}, {"scale_scores": False}, {"scale_output": True}, {"tie_embeddings": False}]
 )
 def test_folded_model_keeps_every_scale(switch):
     model = build_gpt(norm_eps=EPS, **switch)

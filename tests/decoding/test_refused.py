@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from minitransformer.config import Windowed
 from minitransformer.core import Layer
 from minitransformer.decoding import Greedy, Sampling, beam_search, generate, greedy_decode, log_softmax
 from minitransformer.decoding.faster.incremental import GPTState
@@ -56,7 +57,7 @@ def test_the_smallest_temperature_there_is_chooses_the_most_likely_token():
 
 def test_a_refused_cut_back_leaves_all_layers_as_they_were():
     rng = np.random.default_rng(2)
-    model = gpt(attention="windowed", window=3, full_layers=(0,))  # the first layer could, the others cannot
+    model = gpt(attention=Windowed(3, full_layers=(0,)))  # the first layer could, the others cannot
     ids, more = rng.integers(3, 11, (2, 7)), rng.integers(3, 11, (2, 1))
     state, untouched = (GPTState(model, 2, 20) for _ in range(2))
     for each in (state, untouched):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from minitransformer.backend import to_host
+from minitransformer.config import Windowed
 from minitransformer.evaluation import strided_windows, windowed_loss
 from minitransformer.layers import losses
 from minitransformer.models import GPT, gpt_config
@@ -35,7 +36,7 @@ def test_windows_cover_a_text_and_each_token_is_new_in_one_of_them(length, max_l
     assert windows[-1].end - windows[-1].start <= max_length
 
 
-@pytest.mark.parametrize("changes", [{}, {"positions": "rope"}, {"attention": "windowed", "window": 3}])
+@pytest.mark.parametrize("changes", [{}, {"positions": "rope"}, {"attention": Windowed(3)}])
 @pytest.mark.parametrize("block", [1, 3 * V, 10**6])  # logits at a time
 @pytest.mark.parametrize("stride", [1, 4, 11])
 def test_loss_is_the_mean_over_all_predicted_tokens_each_once(stride, block, changes, monkeypatch):

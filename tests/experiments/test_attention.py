@@ -5,6 +5,7 @@ import argparse
 import pytest
 
 from experiments import attention_kinds as attention
+from minitransformer.config import Windowed
 from minitransformer.data import get_task
 from minitransformer.models import GPT, gpt_config
 
@@ -41,7 +42,7 @@ def test_without_the_plays_there_is_still_the_table_of_recall(small, capsys, mon
     [
         ({}, 2 * 2 * 20 * 8),  # keys and values of 20 tokens in 2 layers
         ({"num_kv_heads": 1}, 2 * 2 * 20 * 4),
-        ({"attention": "windowed", "window": 3}, 2 * 2 * 3 * 8),
+        ({"attention": Windowed(3)}, 2 * 2 * 3 * 8),
         ({"attention": "linear"}, 2 * 2 * 4 * 5),  # in each layer, a state (4, 5) for each of 2 heads
     ],
     ids=str,

@@ -23,7 +23,8 @@ def test_every_character_has_one_kind():
 
 def test_a_token_uses_as_many_weights_as_the_dense_model_has():
     models = {
-        name: GPT(gpt_config(9, **experts.SIZES, **fields), seed=None) for name, fields in experts.ROUTERS.items()
+        name: GPT(gpt_config(9, **experts.SIZES, experts=mixture), seed=None)
+        for name, mixture in experts.ROUTERS.items()
     }
     for name, model in models.items():
         others = sum(

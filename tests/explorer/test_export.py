@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from minitransformer.config import Experts, Rope
 from minitransformer.explorer import example_data, example_writing, model_data, page_folder, write_data
 from minitransformer.explorer.export import LARGEST, data_text
 from minitransformer.explorer.writing import ids_writing
@@ -113,7 +114,7 @@ def test_running_example_takes_words_of_its_letters():
         ({"activation": "gelu"}, "activation = relu"),
         ({"bias": False}, "bias = True"),
         ({"tie_embeddings": False}, "tie_embeddings = True"),
-        ({"tie_output": False}, "tie_output = True"),
+        ({"tie_embeddings": "inputs"}, "tie_embeddings = True"),
         ({"scale_embeddings": False}, "scale_embeddings = True"),
         ({"scale_scores": False}, "scale_scores = True"),
         ({"scale_output": True}, "scale_output = False"),
@@ -125,9 +126,10 @@ def test_running_example_takes_words_of_its_letters():
         ({"norm": "sandwich"}, "norm = post or pre"),
         ({"qk_norm": True}, "qk_norm = False"),
         ({"qkv_bias": False}, "qkv_bias = None"),
-        ({"positions": "rope", "rope_base": 9.0}, "rope_base = 10000.0"),
-        ({"positions": "rope", "rope_factor": 2.0}, "rope_factor = 1.0"),
+        ({"positions": Rope(9.0)}, "rope_base = 10000.0"),
+        ({"positions": Rope(factor=2.0)}, "rope_factor = 1.0"),
         ({"share_layers": True}, "share_layers = False"),
+        ({"experts": Experts(2)}, "num_experts = None"),
     ],
 )
 def test_a_model_of_another_shape_is_refused(fields, shown):

@@ -10,7 +10,7 @@ import pytest
 
 from experiments.measuring.steps import SIZES
 from experiments.measuring.timing import peak_memory
-from minitransformer.config import POSITIONS, SEQ2SEQ_ATTENTION
+from minitransformer.config import POSITIONS, SEQ2SEQ_ATTENTION, Windowed
 from minitransformer.data import Batch
 from minitransformer.data.text import TextBatch
 from minitransformer.inspection.activation_memory import count_parameters, kept_activations
@@ -34,7 +34,7 @@ KINDS = (Transformer, GPT, BERT)
 TODAY = (  # of configurations
     {"num_kv_heads": 2, "d_k": 6, "d_v": 6, "qk_norm": True, "bias": False, "qkv_bias": True},
     {"d_k": 6, "d_v": 5, "norm": "sandwich", "normalization": "rms"},
-    {"num_kv_heads": 1, "d_v": 8, "attention": "windowed", "window": 3, "full_layers": (1,)},
+    {"num_kv_heads": 1, "d_v": 8, "attention": Windowed(3, full_layers=(1,))},
 )
 PAIRS = (Transformer, Seq2Seq)  # they read a source and a target
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from minitransformer.config import Rope, Windowed
 from minitransformer.interop.huggingface_configs import config_from_huggingface
 from minitransformer.interop.huggingface_decoders import USUAL, decoder_table, in_our_order
 from minitransformer.models import GPT
@@ -40,9 +41,9 @@ def test_angles_are_read_from_new_and_from_old_files(name):
     old = config("llama", rope_theta=5e5, rope_scaling={name: "llama3", **STRETCHED})
     new = config("llama", rope_parameters={"rope_type": "llama3", "rope_theta": 5e5, **STRETCHED})
     assert old == new
-    assert (new.rope_base, new.rope_factor, new.rope_original_len) == (5e5, 8.0, 10)
+    assert new.positions == Rope(5e5, 8.0, 10)
     linear = config("llama", rope_scaling={name: "linear", "factor": 2.0})
-    assert (linear.rope_base, linear.rope_factor, linear.rope_original_len) == (1e4, 2.0, None)
+    assert linear.positions == Rope(1e4, 2.0)
     assert config("mixtral").rope_base == 1e6
 
 
@@ -53,36 +54,40 @@ def test_a_file_may_say_the_angles_twice_if_both_say_the_same():
     assert config("llama", rope_parameters=new, rope_scaling=None) == config("llama", rope_parameters=new)
     nested = {"full_attention": new, "sliding_attention": {"rope_theta": 9e3}}
     two = config("mistral", rope_parameters=nested, layer_types=["sliding_attention", "full_attention"] * 2)
-    assert (two.rope_base, two.rope_factor, two.window_rope_base) == (5e5, 2.0, 9e3)
+    assert (two.positions, two.attention.rope_base) == (Rope(5e5, 2.0), 9e3)
 
 
 def test_gemmas_two_kinds_of_angles_are_read_from_new_and_from_old_files():
-    old = config(
-        "gemma3_text", rope_theta=9e5, rope_local_base_freq=8e3, rope_scaling={"type": "linear", "factor": 8.0}
-    )
+    old = {"rope_theta": 9e5, "rope_local_base_freq": 8e3, "rope_scaling": {"type": "linear", "factor": 8.0}}
     full = {"rope_type": "linear", "factor": 8.0, "rope_theta": 9e5}
     sliding = {"rope_type": "default", "rope_theta": 8e3}
-    assert old == config("gemma3_text", rope_parameters={"full_attention": full, "sliding_attention": sliding})
-    assert (old.rope_base, old.rope_factor, old.window_rope_base) == (9e5, 8.0, 8e3)
-    assert (config("gemma3_text").rope_base, config("gemma3_text").window_rope_base) == (1e6, 1e4)
+    new = {"rope_parameters": {"full_attention": full, "sliding_attention": sliding}}
+    for given in (old, new):
+        found = config("gemma3_text", num_hidden_layers=6, **given)
+        assert found.positions == Rope(9e5, 8.0)
+        assert found.attention == Windowed(3, full_layers=(5,), rope_base=8e3)
+        no_full_layer = config("gemma3_text", **given)
+        assert (no_full_layer.positions, no_full_layer.attention) == (Rope(8e3), Windowed(3))
+    usual = config("gemma3_text", num_hidden_layers=6)
+    assert (usual.positions.base, usual.attention.rope_base) == (1e6, 1e4)
 
 
 def test_kinds_of_layers_follow_the_list_or_the_older_fields():
     kinds = ["sliding_attention", "full_attention", "sliding_attention", "full_attention"]
     listed = config("qwen3", use_sliding_window=True, sliding_window=5, layer_types=kinds)
-    assert (listed.attention, listed.window, listed.full_layers) == ("windowed", 5, (1, 3))
+    assert listed.attention == Windowed(5, full_layers=(1, 3))
     above = config("qwen2", use_sliding_window=True, sliding_window=5, max_window_layers=3)
-    assert above.full_layers == (0, 1, 2)
+    assert above.attention.full_layers == (0, 1, 2)
     for kind in ("qwen2", "qwen3"):
         none = config(kind, use_sliding_window=True, sliding_window=5, max_window_layers=0)
-        assert (none.attention, none.full_layers) == ("windowed", None)
+        assert none.attention == Windowed(5)
     assert config("qwen2", use_sliding_window=False, sliding_window=5).attention == "full"
-    assert config("mistral").full_layers is None
+    assert config("mistral").attention.full_layers == ()
     assert config("mistral", sliding_window=None).attention == "full"
     assert config("llama", sliding_window=5).attention == "full"
-    assert config("gemma3_text").full_layers is None
-    assert config("gemma3_text", num_hidden_layers=13).full_layers == (5, 11)
-    assert config("gemma3_text", sliding_window_pattern=2).full_layers == (1, 3)
+    assert config("gemma3_text").attention.full_layers == ()
+    assert config("gemma3_text", num_hidden_layers=13).attention.full_layers == (5, 11)
+    assert config("gemma3_text", sliding_window_pattern=2).attention.full_layers == (1, 3)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +130,8 @@ def test_kinds_of_layers_follow_the_list_or_the_older_fields():
         ("gemma3_text", {"use_bidirectional_attention": True}, "use_bidirectional_attention = False"),
         (
             "gemma3_text",
-            {"rope_parameters": {"sliding_attention": {"rope_type": "linear", "factor": 2.0}}},
+            {"num_hidden_layers": 6}
+            | {"rope_parameters": {"sliding_attention": {"rope_type": "linear", "factor": 2.0}}},
             "cannot have stretched angles of RoPE in layers with a window",
         ),
         ("qwen3_moe", {"decoder_sparse_step": 2}, "decoder_sparse_step = 1, but this one has 2"),

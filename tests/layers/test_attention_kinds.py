@@ -5,6 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from minitransformer.config import Strided, Windowed
 from minitransformer.decoding.faster.incremental import GPTState
 from minitransformer.layers.since_2017.kv_cache import KVCache, LinearAttentionState, RollingKVCache
 from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
@@ -14,9 +15,9 @@ V, T = 11, 9
 KINDS = {
     "full": {},
     "tiled": {"attention": "tiled"},
-    "windowed": {"attention": "windowed", "window": 3},
-    "global": {"attention": "windowed", "window": 2, "num_global": 2},
-    "strided": {"attention": "strided", "window": 2, "stride": 3},
+    "windowed": {"attention": Windowed(3)},
+    "global": {"attention": Windowed(2, num_global=2)},
+    "strided": {"attention": Strided(2, stride=3)},
     "linear": {"attention": "linear"},
 }
 SIZES = {"d_model": 24, "num_heads": 4, "d_ff": 10, "num_layers": 2, "max_len": 12}

@@ -8,6 +8,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from minitransformer.config import Windowed
 from minitransformer.functional import causal_mask
 from minitransformer.functional.since_2017.patterns import Pattern
 from minitransformer.layers import GeneralSelfAttention
@@ -121,8 +122,8 @@ def test_linear_attention_takes_the_mask_of_the_last_new_token(pieces):
 
 def test_cross_attention_is_in_tiles_unless_self_attention_is_full():
     sizes = {"vocab_size": 11, "d_model": C, "num_heads": H, "d_ff": 5, "num_layers": 1}
-    for fields in ({"attention": "tiled"}, {"attention": "windowed", "window": 2}, {"attention": "linear"}):
-        kind = builder(TransformerConfig(**sizes, **fields)).cross_attention().kind
+    for attention in ("tiled", Windowed(2), "linear"):
+        kind = builder(TransformerConfig(**sizes, attention=attention)).cross_attention().kind
         assert isinstance(kind, TiledAttention)
         assert kind.pattern == Pattern()
     assert type(builder(TransformerConfig(**sizes)).cross_attention().kind) is FullAttention

@@ -8,6 +8,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from minitransformer.config import Experts
 from minitransformer.data.text import TextBatch
 from minitransformer.decoding import decoding_state
 from minitransformer.decoding.faster.folded import fold
@@ -38,11 +39,10 @@ ROUTERS = [("softmax", True), ("softmax", False), ("sigmoid", True), ("sigmoid",
 every_router = pytest.mark.parametrize(("scores", "renormalize"), ROUTERS)
 
 
-def mixture(experts_per_token=K, scores="softmax", renormalize=True, balance_weight=0.0, **fields):
-    router = {"expert_scores": scores, "renormalize_experts": renormalize, "balance_weight": balance_weight}
-    sizes = {"d_model": C, "num_heads": 2, "d_ff": F, "num_experts": E, "activation": "swiglu"}
-    config = TransformerConfig(11, **sizes, **router, **fields, experts_per_token=experts_per_token)
-    return randomize(builder(config, dtype=np.float64).feed_forward())
+def mixture(per_token=K, **router):
+    sizes = {"d_model": C, "num_heads": 2, "d_ff": F, "activation": "swiglu"}
+    experts = Experts(E, per_token, **{"balance": 0.0, **router})
+    return randomize(builder(TransformerConfig(11, **sizes, experts=experts), dtype=np.float64).feed_forward())
 
 
 def example(seed=1):
@@ -106,7 +106,7 @@ PADDED = np.array([[True] * 5, [True, True, False, False, False]])  # the second
 
 
 def test_backward_adds_the_gradient_of_the_two_auxiliary_losses():
-    layer = mixture(balance_weight=0.7, z_weight=0.3)
+    layer = mixture(balance=0.7, z_loss=0.3)
 
     def forward(x, counted):
         y, cache = forward_of_tokens(device(counted[:, None, None]), layer.forward, x)
@@ -122,7 +122,7 @@ def test_backward_adds_the_gradient_of_the_two_auxiliary_losses():
 
 
 def test_the_gradient_of_the_bias_is_the_load_above_an_equal_share_times_its_weight():
-    layer, x = mixture(2, scores="sigmoid", balance_weight=0.01), example()
+    layer, x = mixture(2, scores="sigmoid", balance=0.01), example()
     for counted in (PADDED | True, PADDED):
         _, cache = forward_of_tokens(device(counted), layer.forward, x)
         layer.zero_grad()
@@ -143,9 +143,9 @@ def router_gradients(model, *ids):
 @pytest.mark.parametrize("kind", [GPT, BERT, Transformer])
 @pytest.mark.parametrize("scores", ["softmax", "sigmoid"])
 def test_padding_has_no_part_in_the_gradient_of_the_auxiliary_losses(kind, scores):
-    losses = {"expert_scores": scores, "balance_weight": 0.3, "z_weight": 0.7}
     start = {"start": 0} if kind is Transformer else {}  # as in T5: there the first 0 is a token
-    model = randomize(kind(dataclasses.replace(CONFIG, **losses, **start), dtype=np.float64), scale=0.4)
+    config = dataclasses.replace(with_experts(4, scores=scores, balance=0.3, z_loss=0.7), **start)
+    model = randomize(kind(config, dtype=np.float64), scale=0.4)
     texts = [np.array([[4, 9, 6, 3, 5, 8, 10]]), np.array([[7, 5, 9]])]
     rows = [np.pad(text, ((0, 0), (0, 7 - text.shape[1]))) for text in texts]
 
@@ -157,7 +157,8 @@ def test_padding_has_no_part_in_the_gradient_of_the_auxiliary_losses(kind, score
         assert alone.keys() == padded.keys()
         assert all(relative_error(padded[name], alone[name]) <= 1e-12 for name in alone)
     if scores == "softmax":  # its balance loss of two texts is not the mean of theirs
-        model = randomize(kind(dataclasses.replace(model.config, balance_weight=0.0), dtype=np.float64), scale=0.4)
+        config = dataclasses.replace(config, experts=dataclasses.replace(config.experts, balance=0.0))
+        model = randomize(kind(config, dtype=np.float64), scale=0.4)
     both = router_gradients(model, *inputs(np.concatenate(rows)))
     parts = [router_gradients(model, *inputs(text)) for text in texts]
     for name in both:
@@ -167,7 +168,7 @@ def test_padding_has_no_part_in_the_gradient_of_the_auxiliary_losses(kind, score
 
 def test_padding_alone_is_no_token_that_a_loss_could_be_a_mean_of():
     for scores in ("softmax", "sigmoid"):
-        model = GPT(dataclasses.replace(CONFIG, expert_scores=scores, balance_weight=0.3, z_weight=0.7))
+        model = GPT(with_experts(4, scores=scores, balance=0.3, z_loss=0.7))
         assert not router_gradients(model, np.zeros((2, 3), int))
 
 
@@ -179,13 +180,15 @@ def test_a_gradient_of_another_shape_is_refused_before_anything_has_changed():
     assert not any(host(parameter.grad).any() for parameter in layer.parameters())
 
 
-CONFIG = gpt_config(11, d_model=8, num_heads=2, d_ff=7, num_layers=2, max_len=9, dropout=0.0, num_experts=4)
+def with_experts(*numbers, **router):
+    sizes = {"d_model": 8, "num_heads": 2, "d_ff": 7, "num_layers": 2, "max_len": 9, "dropout": 0.0}
+    return gpt_config(11, **sizes, experts=Experts(*numbers, **router))
 
 
 def test_a_configuration_puts_a_mixture_in_every_layer_of_every_stack():
-    fields = {"activation": "geglu", "bias": False, "ffn_dropout": 0.3, "experts_per_token": 3, "num_experts": 5}
-    router = {"renormalize_experts": False, "expert_scores": "sigmoid", "balance_weight": 0.2, "z_weight": 0.1}
-    model = Transformer(TransformerConfig(11, d_model=6, num_heads=2, d_ff=7, num_layers=2, **fields, **router))
+    fields = {"activation": "geglu", "bias": False, "ffn_dropout": 0.3}
+    experts = Experts(5, 3, renormalize=False, scores="sigmoid", balance=0.2, z_loss=0.1)
+    model = Transformer(TransformerConfig(11, d_model=6, num_heads=2, d_ff=7, num_layers=2, **fields, experts=experts))
     for layer in (*model.encoder.layers, *model.decoder.layers):
         network = layer.feed_forward.sublayer
         assert (network.experts_per_token, network.renormalize, len(network.experts)) == (3, False, 5)
@@ -199,14 +202,13 @@ def test_without_experts_the_layer_is_the_papers_network():
 
 
 def test_a_model_with_experts_is_not_folded_for_decoding():
-    model = GPT(CONFIG)
-    assert fold(model) is None
+    assert fold(GPT(with_experts(4))) is None
     assert fold(GPT(gpt_config(11, d_model=8, num_heads=2, d_ff=7, num_layers=1, max_len=9))) is not None
 
 
 def test_decoding_in_pieces_equals_the_whole_and_a_saved_model_computes_the_same(tmp_path):
     for scores in ("softmax", "sigmoid"):
-        model = randomize(GPT(dataclasses.replace(CONFIG, expert_scores=scores), dtype="float64"))
+        model = randomize(GPT(with_experts(4, scores=scores), dtype="float64"))
         save_checkpoint(tmp_path / "model", model)
         loaded, _ = load_checkpoint(tmp_path / "model")
         ids = np.random.default_rng(6).integers(1, 11, (3, 7))
@@ -221,9 +223,8 @@ def test_decoding_in_pieces_equals_the_whole_and_a_saved_model_computes_the_same
 @pytest.mark.parametrize("scores", ["softmax", "sigmoid"])
 def test_threads_that_share_a_batch_find_the_auxiliary_gradient_of_the_whole(scores):
     ids = np.random.default_rng(4).integers(1, 11, (4, 7))
-    config = dataclasses.replace(
-        CONFIG, expert_scores=scores, balance_weight=0.3 * (scores == "sigmoid"), z_weight=0.7
-    )  # the balance loss is not a mean over tokens, so that of a batch is not that of its parts
+    # the balance loss is not a mean over tokens, so that of a batch is not that of its parts
+    config = with_experts(4, scores=scores, balance=0.3 * (scores == "sigmoid"), z_loss=0.7)
     found = {}
     for threads in (1, 2):
         model = randomize(GPT(config, dtype="float64"), scale=0.3)
@@ -236,7 +237,7 @@ def test_threads_that_share_a_batch_find_the_auxiliary_gradient_of_the_whole(sco
 
 @pytest.mark.host_only
 def test_memory_parameters_and_operations_are_those_of_the_experts_that_a_token_uses():
-    config = dataclasses.replace(CONFIG, num_experts=7, experts_per_token=2, dropout=0.1)
+    config = dataclasses.replace(with_experts(7, per_token=2), dropout=0.1)
     model = randomize(GPT(config, dtype="float32"))
     assert count_parameters(config, GPT) == model.num_parameters()
     assert sum(row.parameters for row in summarize(model)) == model.num_parameters()
@@ -246,7 +247,7 @@ def test_memory_parameters_and_operations_are_those_of_the_experts_that_a_token_
     arrays = dict(_distinct_arrays((model.parameters(), {"model": cache, "features": y})))
     estimate = kept_activations(config, 2, 9, 9, GPT)
     assert sum(row.bytes * row.count for row in estimate) == sum(array.nbytes for array in arrays.values())
-    dense = dataclasses.replace(config, num_experts=None)
+    dense = dataclasses.replace(config, experts=None)
     flops, of_one = (training_flops(one, 10.0, 20.0, 5.0, 6.0)["feed-forward"] for one in (config, dense))
     assert flops == 2 * of_one + 6 * 2 * 30.0 * 8 * 7  # two experts, and the router of two layers
     router = 2 * 8 * (7 - 2) + (7 - 2) * 2 * (2 * 8 * 7 + 7 + 8)
@@ -264,7 +265,7 @@ def test_a_router_may_be_another_layer_with_a_cache_of_its_own():
 
 @pytest.mark.parametrize("scores", ["softmax", "sigmoid"])
 def test_no_tokens_at_all_are_an_empty_output_and_no_gradient(scores):
-    layer = mixture(scores=scores, balance_weight=0.1, z_weight=0.1)
+    layer = mixture(scores=scores, balance=0.1, z_loss=0.1)
     y, cache = layer.forward(device(np.empty((0, C))))
     assert layer.backward(y, cache).shape == y.shape == (0, C)
     assert not any(host(parameter.grad).any() for parameter in layer.parameters())

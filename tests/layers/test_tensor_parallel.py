@@ -5,6 +5,7 @@ import copy
 import numpy as np
 import pytest
 
+from minitransformer.config import Experts
 from minitransformer.functional.since_2017.patterns import Pattern
 from minitransformer.functional.since_2017.ranks import (
     copy_to_ranks,
@@ -107,7 +108,7 @@ def test_output_and_every_gradient_are_those_of_the_whole_layer(name, size):
 
 
 def test_ranks_divide_each_expert_of_a_mixture_and_choose_alike():
-    sizes = {"d_model": C, "num_heads": H, "d_ff": F, "num_experts": 3, "balance_weight": 0.3, "z_weight": 0.2}
+    sizes = {"d_model": C, "num_heads": H, "d_ff": F, "experts": Experts(3, balance=0.3, z_loss=0.2)}
     build, rng = builder(TransformerConfig(11, **sizes), dtype=np.float64), np.random.default_rng(1)
     whole = randomize(build.feed_forward())
     x, dy = random_array(rng, B, T, C), random_array(rng, B, T, C)

@@ -2,11 +2,13 @@
 
 import dataclasses
 import math
+from functools import partial
 
 import pytest
 
 from minitransformer import config as choices
-from minitransformer.config import SWITCHES
+from minitransformer.config import SWITCHES, Experts, Rope, Strided, Windowed
+from minitransformer.config.flat import FLAT, flat_fields
 from minitransformer.layers import residual
 from minitransformer.layers.before_2017 import convolution
 from minitransformer.layers.since_2017 import feed_forward, memory_attention
@@ -20,6 +22,7 @@ from minitransformer.models import (
     Transformer,
     TransformerConfig,
     config_names,
+    gpt_config,
     named_config,
     named_seq2seq_config,
 )
@@ -141,38 +144,22 @@ IMPOSSIBLE = [
     ({"num_kv_heads": 0}, ValueError, "num_kv_heads"),
     ({"d_k": 0}, ValueError, "^d_k must be at least 1, got 0$"),
     ({"attention": "tiled", "d_k": 2}, ValueError, r"^attention='tiled' needs d_k and d_v to be equal, got \(2, 4\)$"),
-    ({"full_layers": (0,)}, ValueError, r"^attention='full' has no full_layers in 2, got \(0,\)$"),
-    ({"attention": "windowed", "window": 2, "full_layers": (6,)}, ValueError, "has no full_layers in 2"),
-    ({"attention": "windowed", "window": 2, "full_layers": (0,), "share_layers": True}, ValueError, "share_layers"),
-    ({"window_rope_base": 9.0}, ValueError, "^attention='full' has no window_rope_base, got 9.0$"),
-    *(
-        ({"attention": "windowed", "window": 3, "positions": "relative", name: 9}, ValueError, f"^{message}, got 9$")
-        for name in ("rope_base", "rope_factor", "rope_original_len", "window_rope_base")
-        for message in (f"positions='relative' has no {name}",)
-    ),
-    ({"rope_base": 0.5}, ValueError, "^rope_base must be at least 1 and finite, got 0.5$"),
-    ({"rope_original_len": 0}, ValueError, "^rope_original_len must be at least 1, got 0$"),
-    ({"num_global": -1}, ValueError, "^num_global must be at least 0, got -1$"),
-    ({"num_global": 1}, ValueError, "^attention='full' has no num_global, got 1$"),
-    ({"window": 3}, ValueError, "^attention='full' has no window, got 3$"),
-    ({"stride": 3}, ValueError, "^attention='full' has no stride, got 3$"),
-    ({"attention": "windowed"}, ValueError, "^attention='windowed' needs window, got None$"),
-    ({"attention": "windowed", "window": 0}, ValueError, "^window must be at least 1, got 0$"),
-    ({"attention": "windowed", "window": 3, "stride": 2}, ValueError, "^attention='windowed' has no stride, got 2$"),
-    ({"attention": "strided", "window": 3}, ValueError, "^attention='strided' needs stride, got None$"),
-    ({"attention": "strided", "window": 3, "stride": 0}, ValueError, "^stride must be at least 1, got 0$"),
+    ({"attention": Windowed(2, full_layers=(0, 2))}, ValueError, "^full_layers .* num_layers = 2, got 2$"),
+    ({"attention": Windowed(2, full_layers=(0,)), "share_layers": True}, ValueError, "share_layers"),
+    ({"attention": Windowed(2, 0, (0,), rope_base=9.0)}, ValueError, "^Windowed.rope_base needs .*='sinusoidal'$"),
+    ({"attention": Rope()}, ValueError, "^attention must be one of full, .*, got 'rope'$"),
+    ({"attention": "windowed"}, ValueError, r"^attention='windowed' .* Windowed\(window"),
+    ({"attention": "strided"}, ValueError, r"^attention='strided' .* Strided\(window"),
+    ({"positions": Windowed(2)}, ValueError, "^positions must be one of sinusoidal, .*, got 'windowed'$"),
+    ({"experts": 8}, TypeError, r"^experts must be Experts\(count\) or None, got 8$"),
+    ({"tie_embeddings": "outputs"}, TypeError, "^tie_embeddings must be True, False or 'inputs', got 'outputs'$"),
+    ({"tie_embeddings": 0}, TypeError, "^tie_embeddings must be True, False or 'inputs', got 0$"),
     ({"attention": "linear", "attention_dropout": 0.1}, ValueError, "^linear attention has no attention_dropout"),
     ({"attention": "linear", "positions": "relative"}, ValueError, "^linear attention .* positions='relative'"),
-    ({"attention": "linear", "positions": "rope"}, ValueError, "^linear attention .* positions='rope'"),
+    ({"attention": "linear", "positions": Rope()}, ValueError, "^linear attention .* positions='rope'"),
     ({"attention": "linear", "positions": "alibi"}, ValueError, "^linear attention .* positions='alibi'"),
     ({"attention": "linear", "scale_scores": False}, ValueError, "^linear attention .* scale_scores"),
     ({"num_heads": 5}, ValueError, "got d_model = 12 and num_heads = 5$"),
-    ({"num_experts": 0}, ValueError, "num_experts must be at least 1, got 0"),
-    ({"num_experts": 2, "experts_per_token": 3}, ValueError, "2 experts cannot be 3 experts_per_token"),
-    ({"num_experts": 2, "experts_per_token": 0}, ValueError, "experts_per_token must be at least 1, got 0"),
-    ({"expert_scores": "tanh"}, ValueError, "expert_scores must be one of softmax, sigmoid, got 'tanh'"),
-    ({"balance_weight": -0.1}, ValueError, "balance_weight must be .*, got -0.1"),
-    ({"z_weight": math.inf}, ValueError, "z_weight must be .*, got inf"),
     ({"d_model": 9}, ValueError, "^d_model must be even for sinusoidal positions, got 9$"),
 ]
 
@@ -181,6 +168,48 @@ IMPOSSIBLE = [
 def test_what_no_model_can_have_is_refused_by_its_field(changes, error, message):
     with pytest.raises(error, match=message):
         TransformerConfig(**{**SMALL, **changes})
+
+
+# choices whose own numbers make no sense -> the error, and what it says
+NUMBERS = [
+    (Rope, {"base": 0.5}, ValueError, "^Rope.base must be at least 1 and finite, got 0.5$"),
+    (Rope, {"factor": math.inf}, ValueError, "^Rope.factor must be at least 1 and finite, got inf$"),
+    (Rope, {"factor": "2"}, TypeError, "^Rope.factor must be a number, got '2'$"),
+    (Rope, {"original_len": 0}, ValueError, "^Rope.original_len must be at least 1, got 0$"),
+    (Windowed, {"window": 0}, ValueError, "^Windowed.window must be at least 1, got 0$"),
+    (Windowed, {"window": 2, "num_global": -1}, ValueError, "^Windowed.num_global must be at least 0, got -1$"),
+    (Windowed, {"window": 2, "full_layers": 1}, TypeError, "^Windowed.full_layers must be a list of layers, got 1$"),
+    (Windowed, {"window": 2, "full_layers": (-1,)}, ValueError, "^Windowed.full_layers must be at least 0, got -1$"),
+    (Windowed, {"window": 2, "full_layers": (1,), "rope_base": 0}, ValueError, "^Windowed.rope_base must be .*, got 0"),
+    (Windowed, {"window": 2, "rope_base": 9.0}, ValueError, r"^Windowed.rope_base needs full_layers; .* Rope\(9.0\)$"),
+    (Strided, {"window": 0, "stride": 2}, ValueError, "^Strided.window must be at least 1, got 0$"),
+    (Strided, {"window": 3, "stride": 0}, ValueError, "^Strided.stride must be at least 1, got 0$"),
+    (Strided, {"window": 3, "stride": 2, "num_global": -1}, ValueError, "^Strided.num_global must be .*, got -1$"),
+    (Experts, {"count": 0}, ValueError, "^Experts.count must be at least 1, got 0$"),
+    (Experts, {"count": 2, "per_token": 3}, ValueError, "^Experts.per_token must be at most count = 2, got 3$"),
+    (Experts, {"count": 2, "per_token": 0}, ValueError, "^Experts.per_token must be at least 1, got 0$"),
+    (Experts, {"count": 2, "renormalize": 1}, TypeError, "^Experts.renormalize must be True or False, got 1$"),
+    (Experts, {"count": 2, "scores": "tanh"}, ValueError, "^Experts.scores must be one of softmax, .*, got 'tanh'$"),
+    (Experts, {"count": 2, "balance": -0.1}, ValueError, "^Experts.balance must be .*, got -0.1$"),
+    (Experts, {"count": 2, "z_loss": math.inf}, ValueError, "^Experts.z_loss must be .*, got inf$"),
+]
+
+
+@pytest.mark.parametrize(("kind", "numbers", "error", "message"), NUMBERS)
+def test_numbers_that_a_choice_cannot_have_are_refused_by_its_field(kind, numbers, error, message):
+    with pytest.raises(error, match=message):
+        kind(**numbers)
+
+
+@pytest.mark.parametrize("name", [*FLAT, "tie_output", "starts_with_padding"])
+def test_an_option_of_a_choice_cannot_be_set_beside_it(name):
+    for make in (TransformerConfig, gpt_config, partial(named_config, "tiny")):
+        with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
+            make(vocab_size=11, **{name: 2})
+
+
+def test_the_name_of_rope_stands_for_its_usual_angles():
+    assert TransformerConfig(**SMALL, positions="rope") == TransformerConfig(**SMALL, positions=Rope(10000.0, 1.0))
 
 
 PREDECESSORS = [
@@ -223,8 +252,10 @@ def test_named_recurrent_configurations_take_their_changes_and_keep_the_rest(nam
         {"norm_eps": 1e-300},
         {"num_kv_heads": 1},
         {"d_k": 1},
-        {"attention": "windowed", "window": 1, "num_global": 1},
-        {"attention": "strided", "window": 1, "stride": 1, "num_global": 2},
+        {"attention": Windowed(1, num_global=1, full_layers=(1,))},
+        {"attention": Strided(1, 1, num_global=2)},
+        {"positions": Rope(1.0, 1.0, 1)},
+        {"experts": Experts(1, 1, balance=0.0)},
         {"attention": "linear", "positions": "learned"},
         {"final_norm": True},
     ],
@@ -235,10 +266,13 @@ def test_the_smallest_values_and_all_that_fits_together_are_accepted(changes):
     assert {name: getattr(config, name) for name in changes} == changes
 
 
-@pytest.mark.parametrize(("tie_embeddings", "tie_output"), [(True, True), (True, False), (False, True), (False, False)])
-def test_the_output_is_tied_only_if_the_embeddings_are(tie_embeddings, tie_output):
-    config = TransformerConfig(**SMALL, tie_embeddings=tie_embeddings, tie_output=tie_output)
-    assert config.has_tied_output is (tie_embeddings and tie_output)
+@pytest.mark.parametrize(("tied", "matrices"), [(True, 1), ("inputs", 2), (False, 3)])
+def test_source_target_and_output_share_one_matrix_or_two_or_none(tied, matrices):
+    config = TransformerConfig(**SMALL, tie_embeddings=tied)
+    model = Transformer(config, seed=None)
+    E = (model.source_embedding.tokens.E, model.target_embedding.tokens.E, model.output.E)
+    assert len(set(map(id, E))) == matrices
+    assert config.has_tied_output is (E[2] is E[0])
 
 
 @pytest.mark.parametrize(
@@ -246,12 +280,13 @@ def test_the_output_is_tied_only_if_the_embeddings_are(tie_embeddings, tie_outpu
     [
         *((kind, TransformerConfig(**SMALL)) for kind in (Transformer, GPT, BERT)),
         (BERT, TransformerConfig(**SMALL, share_layers=True)),
+        (GPT, TransformerConfig(**SMALL, experts=Experts(5))),
         (ConvLM, ConvConfig(11, d_model=12, num_layers=2, kernel_size=5)),
         (Seq2Seq, Seq2SeqConfig(11, d_model=12, hidden_size=7, num_layers=3, cell="gru", attention="none")),
     ],
 )
 def test_the_least_numbers_are_the_products_that_they_are_called_and_no_model_has_fewer(kind, config):
-    fields, model = dataclasses.asdict(config), kind(config, seed=None)
+    fields, model = flat_fields(config), kind(config, seed=None)
     for claims in (config.least_weights(), config.table_sizes()):
         assert claims == {product: math.prod(fields[name] for name in product.split(" * ")) for product in claims}
     assert len(config.least_weights()) == 2 + getattr(config, "share_layers", False)

@@ -1,8 +1,11 @@
 """Layers of one model that differ: some have a window, the others see all, with another base of RoPE (Gemma 3)."""
 
+import json
+
 import numpy as np
 import pytest
 
+from minitransformer.config import Rope, Windowed, flat_fields, nested_fields
 from minitransformer.decoding.faster.incremental import GPTState
 from minitransformer.layers.since_2017.attention_kinds import TiledAttention
 from minitransformer.layers.since_2017.kv_cache import RollingKVCache
@@ -12,8 +15,9 @@ from tests.models.test_gpt import V
 
 IDS = np.array([[1, 6, 3, 8, 9, 2], [1, 5, 7, 4, 10, 3]])  # (B, T)
 SIZES = {"d_model": 12, "num_heads": 2, "d_ff": 8, "num_layers": 3, "max_len": 9, "dropout": 0.0}
-DIFFERENT = {"attention": "windowed", "window": 2, "full_layers": (1,), "positions": "rope", "rope_base": 50.0}
-TODAY = {"d_k": 4, "d_v": 4, "qk_norm": True, "num_kv_heads": 1, "norm": "sandwich", "window_rope_base": 7.0}
+DIFFERENT = {"attention": Windowed(2, full_layers=(1,)), "positions": Rope(50.0)}
+OTHER_ANGLES = {"attention": Windowed(2, full_layers=(1,), rope_base=7.0)}
+TODAY = {"d_k": 4, "d_v": 4, "qk_norm": True, "num_kv_heads": 1, "norm": "sandwich", **OTHER_ANGLES}
 
 
 def build(**changes):
@@ -29,14 +33,15 @@ def test_only_the_layers_that_are_named_see_everything():
 def test_a_token_reaches_as_far_as_the_windows_and_the_full_layer_let_it():
     other = IDS.copy()
     other[:, 0] = 0
-    far = [relative_error(model(other)[:, -1], model(IDS)[:, -1]) for model in (build(), build(full_layers=()))]
+    far = [relative_error(model(other)[:, -1], model(IDS)[:, -1]) for model in (build(), build(attention=Windowed(2)))]
     assert far[0] > 1e-3
     assert far[1] == 0.0, "three windows of 2 reach back three tokens"
 
 
-@pytest.mark.parametrize("changes", [{"window_rope_base": 7.0}, {"rope_factor": 3.0, "window_rope_base": 50.0}])
-def test_layers_with_a_window_have_their_own_angles(changes):
-    layers, same_base = build(**changes).blocks.layers, build(rope_base=changes["window_rope_base"]).blocks.layers
+@pytest.mark.parametrize(("rope", "own"), [(Rope(50.0), 7.0), (Rope(50.0, factor=3.0), 50.0)])
+def test_layers_with_a_window_have_their_own_angles(rope, own):
+    layers = build(positions=rope, attention=Windowed(2, full_layers=(1,), rope_base=own)).blocks.layers
+    same_base = build(positions=Rope(own)).blocks.layers
     tables = [layer.self_attention.sublayer.positions.cos for layer in layers]
     assert tables[0] is tables[2]
     assert same(tables[0], same_base[0].self_attention.sublayer.positions.cos)
@@ -55,5 +60,5 @@ def test_decoding_in_pieces_equals_the_whole(changes, pieces):
 
 
 def test_a_configuration_from_a_file_is_the_same():
-    config = gpt_config(V, **SIZES, **DIFFERENT)
-    assert TransformerConfig(**{**vars(config), "full_layers": [1]}) == config
+    config = gpt_config(V, **{**SIZES, **DIFFERENT, **OTHER_ANGLES})
+    assert TransformerConfig(**nested_fields(json.loads(json.dumps(flat_fields(config))))) == config

@@ -13,7 +13,7 @@ from tests.helpers import device, host, randomize, relative_error, same
 V, H, C, F = 11, 3, 12, 7
 SOURCE = np.array([[3, 8, 4, 0, 0], [7, 5, 9, 4, 10]])  # (B, S); 0 is padding
 TARGET = np.array([[0, 6, 3, 8], [0, 5, 7, 9]])  # (B, T); begins with padding
-V1_1 = {"activation": "geglu_tanh", "tie_output": False, "scale_output": False}
+V1_1 = {"activation": "geglu_tanh", "tie_embeddings": "inputs", "scale_output": False}
 every_version = pytest.mark.parametrize("version", [{}, V1_1], ids=["1.0", "1.1"])
 
 

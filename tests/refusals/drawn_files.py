@@ -1,13 +1,13 @@
 """Damaged and forged files: each is refused, or read as what it was before."""
 
 import contextlib
-import dataclasses
 import json
 import unicodedata
 
 import numpy as np
 from safetensors.numpy import save
 
+from minitransformer.config import flat_fields
 from minitransformer.data import load_text
 from minitransformer.data.pairs import read_pairs
 from minitransformer.interop import load_huggingface, load_huggingface_tokenizer
@@ -60,7 +60,7 @@ def checkpoints(rng, good):
 def forged_checkpoints(rng, good):
     """A checkpoint by somebody who means harm, with a right checksum, is refused or gives a model that runs."""
     header = {"format": FORMAT, "model": "GPT", "options": {}, "metadata": {"step": 7}}
-    config, fate = dataclasses.asdict(good.model.config), rng.random()
+    config, fate = flat_fields(good.model.config), rng.random()
     if fate < 0.5:
         header["config"] = edited(rng, config)
     elif fate < 0.6:

@@ -114,7 +114,7 @@ def checkpoints(good):
         "older": sealed(version="minitransformer-0"),
         "other_model": sealed(model="RNN"),
         "other_layers": sealed(config={"num_layers": 2}),
-        "other_field": sealed(config={"experts": 4}),
+        "other_field": sealed(config={"sparsity": 4}),
         "text_field": sealed(config={"dropout": "much"}),
         "switch": sealed(config={"bias": "no"}),
         "huge": sealed(config={"num_layers": 10**12}),

@@ -5,6 +5,7 @@ import copy
 import numpy as np
 import pytest
 
+from minitransformer.config import Experts
 from minitransformer.models import BERT, GPT, Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig, bert_config
 from minitransformer.system.process import ThreadTeam
 from minitransformer.training import Adam, Muon
@@ -107,7 +108,7 @@ def test_the_matrices_are_those_in_the_layers_and_fused_ones_are_taken_apart():
         "transformer": Transformer(TransformerConfig(11, **SIZES, num_kv_heads=1), seed=0),
         "bert": BERT(bert_config(11, **SIZES), seed=0),
         "qk_norm": gpt(num_kv_heads=2, qk_norm=True),
-        "experts": gpt(num_experts=2, experts_per_token=1),
+        "experts": gpt(experts=Experts(2, per_token=1)),
     }
     found = {name: [widths for _, widths in matrices_in_layers(model)] for name, model in models.items()}
     assert found["gpt"] == found["bert"] == 2 * [[8, 8, 8], [8], [20], [8]]

@@ -186,7 +186,7 @@ class GPTState(TextState):
     @classmethod
     def _of_length(cls, model, batch, max_len, padding):
         state = cls(model, batch, max_len, padding)
-        if state.rereading is None and padding.any() and model.config.num_global:
+        if state.rereading is None and padding.any() and getattr(model.config.attention, "num_global", 0):
             raise ValueError("a model with global tokens can only continue prompts of the same length")
         return state
 

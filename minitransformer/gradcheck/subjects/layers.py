@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from minitransformer import layers as L
-from minitransformer.config import NORMS, TransformerConfig
+from minitransformer.config import NORMS, Strided, TransformerConfig, Windowed
 from minitransformer.core import Layer, Parameter
 from minitransformer.gradcheck.subjects.table import (
     MASKS,
@@ -244,9 +244,9 @@ for shared in (True, False):
 
 ATTENTION_KINDS: dict[str, dict[str, Any]] = {  # every kind but the full one, as fields of a configuration
     "tiled": {"attention": "tiled"},
-    "windowed": {"attention": "windowed", "window": 2},
-    "global": {"attention": "windowed", "window": 2, "num_global": 1},
-    "strided": {"attention": "strided", "window": 1, "stride": 2},
+    "windowed": {"attention": Windowed(2)},
+    "global": {"attention": Windowed(2, num_global=1)},
+    "strided": {"attention": Strided(1, stride=2)},
     "linear": {"attention": "linear", "attention_dropout": 0.0},
 }
 STACKS = [(L.EncoderLayer, encoder), (L.Encoder, encoder), (L.DecoderLayer, decoder), (L.Decoder, decoder)]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from minitransformer.backend import to_device
-from minitransformer.config import POSITIONS
+from minitransformer.config import POSITIONS, Experts, Rope, Windowed
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.gradcheck.check import randomize_parameters
 from minitransformer.gradcheck.judge.gradients import check_gradients
@@ -207,14 +207,14 @@ for positions in POSITIONS:
 row = "GPT tied=False norm=post scaled"
 register_model(row, GPT, gpt, dropout=DROPOUT, tie_embeddings=False, norm="post", scale_embeddings=True)
 register_model("GPT like LLaMA", GPT, gpt, dropout=DROPOUT, **MODERN)
-register_model("GPT num_experts=3", GPT, gpt, dropout=DROPOUT, num_experts=3, balance_weight=0.0)
+register_model("GPT num_experts=3", GPT, gpt, dropout=DROPOUT, experts=Experts(3, balance=0.0))
 for kind, fields in ATTENTION_KINDS.items():
     register_model(f"GPT attention={kind}", GPT, gpt, dropout=DROPOUT, num_kv_heads=1, **fields)
 register_model("GPT positions=rope num_kv_heads=1", GPT, gpt, dropout=DROPOUT, num_kv_heads=1, positions="rope")
 TODAY: dict[str, Any] = {**MODERN, "num_kv_heads": 1, "d_k": 4, "d_v": 4, "qk_norm": True}  # like Qwen3, Gemma 3, Qwen2
 register_model("GPT d_k=4 d_v=4 qk_norm=True", GPT, gpt, dropout=DROPOUT, **TODAY)
-GEMMA: dict[str, Any] = {"norm": "sandwich", "attention": "windowed", "window": 2, "full_layers": (1,)}
-GEMMA |= {"rope_base": 100.0, "rope_factor": 3.0, "window_rope_base": 20.0}
+GEMMA: dict[str, Any] = {"norm": "sandwich", "positions": Rope(100.0, factor=3.0)}
+GEMMA |= {"attention": Windowed(2, full_layers=(1,), rope_base=20.0)}
 register_model("GPT norm=sandwich full_layers=1", GPT, gpt, dropout=DROPOUT, **{**TODAY, **GEMMA})
 register_model("GPT qkv_bias=True", GPT, gpt, dropout=DROPOUT, **MODERN, qkv_bias=True)
 for positions in ("relative", "alibi"):
@@ -232,7 +232,7 @@ ALBERT: dict[str, Any] = {"num_layers": 3, "share_layers": True}
 register_model("Transformer share_layers=True", Transformer, transformer, dropout=DROPOUT, **ALBERT)
 register_model("BERT head=masked share_layers=True", BERT, bert, dropout=DROPOUT, head="masked", **ALBERT)
 register_model("ViT", ViT, vit, dropout=DROPOUT)
-V1_1: dict[str, Any] = {"activation": "geglu_tanh", "tie_output": False, "scale_output": False}
+V1_1: dict[str, Any] = {"activation": "geglu_tanh", "tie_embeddings": "inputs", "scale_output": False}
 register_model("Transformer T5", Transformer, t5, dropout=DROPOUT)
 register_model("Transformer T5 version=1.1", Transformer, t5, dropout=DROPOUT, **V1_1)
 register("Patches", Patches, patches)

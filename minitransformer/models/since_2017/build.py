@@ -1,12 +1,13 @@
 """Makes the parts of models that came after the paper: each method reads the fields that it is about."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from minitransformer.config import TransformerConfig
+from minitransformer.config import Rope, Strided, TransformerConfig, Windowed
 from minitransformer.core import Layer
 from minitransformer.functional.since_2017.patterns import Pattern
 from minitransformer.layers import (
@@ -71,19 +72,19 @@ class LaterBuilder(Builder):
         """
         config = self.config
         different = 1 if config.share_layers else config.num_layers
-        configs = [config.of_layer(i) for i in range(different)]
+        configs = [config_of_layer(config, i) for i in range(different)]
         positions = {
-            rotary: attention_positions(config, bidirectional, rotary, **self.options)
-            for rotary in dict.fromkeys(each.rotary for each in configs)
+            kind: attention_positions(each, bidirectional, **self.options)
+            for kind, each in {each.positions: each for each in configs}.items()
         }
         layers = [
             make_layer(
-                LaterBuilder(each, **self.options, positions=positions[each.rotary], bidirectional=bidirectional)
+                LaterBuilder(each, **self.options, positions=positions[each.positions], bidirectional=bidirectional)
             )
             for each in configs
         ]
         norm = self.norm() if config.has_final_norm else None
-        return stack(layers * (config.num_layers // different), norm, positions[configs[0].rotary])
+        return stack(layers * (config.num_layers // different), norm, positions[configs[0].positions])
 
     def residual(self, sublayer: Layer) -> Residual:
         """As `Builder.residual`, with the norm where `config.norm` says."""
@@ -135,18 +136,17 @@ class LaterBuilder(Builder):
 
     def feed_forward(self) -> Layer:
         """The feed-forward network with any activation, or a mixture of several."""
-        config = self.config
-        if config.num_experts is None:
+        experts = self.config.experts
+        if experts is None:
             return self._network()
-        router = Linear(config.d_model, config.num_experts, bias=False, **self.options)
         return MixtureOfExperts(
-            router,
-            [self._network() for _ in range(config.num_experts)],
-            experts_per_token=config.experts_per_token,
-            renormalize=config.renormalize_experts,
-            scores=config.expert_scores,
-            balance_weight=config.balance_weight,
-            z_weight=config.z_weight,
+            Linear(self.config.d_model, experts.count, bias=False, **self.options),
+            [self._network() for _ in range(experts.count)],
+            experts_per_token=experts.per_token,
+            renormalize=experts.renormalize,
+            scores=experts.scores,
+            balance_weight=experts.balance,
+            z_weight=experts.z_loss,
         )
 
     def _network(self):
@@ -165,20 +165,31 @@ class LaterBuilder(Builder):
         return None
 
 
+def config_of_layer(config: TransformerConfig, layer: int) -> TransformerConfig:
+    """The configuration of one layer, counted from 0: `config`, unless its layers differ."""
+    kind = config.attention
+    if not isinstance(kind, Windowed) or not kind.full_layers:
+        return config
+    if layer in kind.full_layers:
+        return dataclasses.replace(config, attention="tiled")
+    positions = config.positions if kind.rope_base is None else Rope(kind.rope_base)
+    return dataclasses.replace(config, attention=Windowed(kind.window, kind.num_global), positions=positions)
+
+
 def attention_positions(
     config: TransformerConfig,
     bidirectional: bool,
-    rotary: tuple[float, float, int | None],
     rng: np.random.Generator | None = None,
     dtype: DTypeLike = np.float32,
 ) -> AttentionPositions | None:
     """The positions that act inside self-attention, or None for kinds that do nothing there.
 
     `bidirectional` says whether queries see later keys, as they do in an encoder; only T5's buckets depend on it.
-    `rotary` has the base, factor and original_len of `RotaryPositions`.
     """
-    if config.positions == "rope":
-        return RotaryPositions(config.head_widths[0], config.max_len, *rotary, dtype=dtype)
+    if isinstance(config.positions, Rope):
+        return RotaryPositions(
+            config.head_widths[0], config.max_len, *dataclasses.astuple(config.positions), dtype=dtype
+        )
     if config.positions == "alibi":
         return AlibiPositions(config.num_heads, dtype=dtype)
     if config.positions == "relative":
@@ -192,4 +203,9 @@ def attention_kind(config: TransformerConfig, bidirectional: bool) -> Incrementa
         return IncrementalAttention()
     if config.attention == "linear":
         return LinearAttention(causal=not bidirectional)
-    return TiledAttention(Pattern(not bidirectional, config.window, config.stride, config.num_global))
+    kind, causal = config.attention, not bidirectional
+    if isinstance(kind, Windowed):
+        return TiledAttention(Pattern(causal, kind.window, num_global=kind.num_global))
+    if isinstance(kind, Strided):
+        return TiledAttention(Pattern(causal, kind.window, kind.stride, kind.num_global))
+    return TiledAttention(Pattern(causal))

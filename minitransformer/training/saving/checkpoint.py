@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from minitransformer.checks import check_choice, check_names
-from minitransformer.config.transformer import ROPE_FIELDS
+from minitransformer.config import flat_fields, nested_fields
 from minitransformer.layers.foreign import class_names, foreign_layers
 from minitransformer.models import Transformer
 from minitransformer.models.before_2017.convolutional import ConvLM
@@ -70,7 +70,7 @@ def save_checkpoint(
     header = {
         "format": FORMAT,
         "model": type(model).__name__,
-        "config": json.dumps({} if config is None else dataclasses.asdict(config)),
+        "config": json.dumps({} if config is None else flat_fields(config)),
         "options": json.dumps(getattr(model, "options", {})),
         "metadata": _to_json(metadata),
     }
@@ -109,9 +109,10 @@ def load_with_arrays(path: str | Path, model: Any = None) -> tuple[Any, dict[str
     try:
         _check_header(header, arrays)
         extra = {name.removeprefix(EXTRA): arrays.pop(name) for name in list(arrays) if name.startswith(EXTRA)}
-        metadata, classes, config = _object(header, "metadata"), _object(header, "layers"), _config(header)
+        metadata, classes = _object(header, "metadata"), _object(header, "layers")
+        config = nested_fields(_object(header, "config"))
         if model is None and not classes:
-            return _rebuild(header, arrays), metadata, extra
+            return _rebuild(header, config, arrays), metadata, extra
     except (ValueError, TypeError, OverflowError, MemoryError) as error:
         raise ValueError(f"{path} is not a minitransformer checkpoint: {error}") from error
     if model is None:
@@ -178,23 +179,12 @@ def _object(header, name):
     return content
 
 
-def _config(header):
-    """The fields of the configuration in the header, as today's classes have them."""
-    fields = _object(header, "config")
-    fields.pop("label_smoothing", None)  # version 0.1 stored it here; now it belongs to the loss
-    if fields.pop("starts_with_padding", False):  # as T5 was stored before models had a `start`
-        fields["start"] = 0
-    if fields.get("positions") != "rope":  # these could be chosen for other positions, without effect
-        fields = {name: value for name, value in fields.items() if name not in ROPE_FIELDS}
-    return fields
-
-
-def _rebuild(header, state):
-    """A model of the configuration in the header, with the weights of `state`."""
+def _rebuild(header, fields, state):
+    """A model of the class in the header and a configuration of these `fields`, with the weights of `state`."""
     if not state:
         raise ValueError("it has no weights")
     model_class = MODELS[check_choice("model", header.get("model", "Transformer"), MODELS)]
-    fields, options = _config(header), _object(header, "options")
+    options = _object(header, "options")
     known = {field.name: field for field in dataclasses.fields(model_class.config_class)}
     _check_fields("config", fields, known)
     _check_fields("options", options, set(inspect.signature(model_class).parameters) - {"config", "seed", "dtype"})
