@@ -13,7 +13,7 @@ import pytest
 
 import minitransformer as mt
 from minitransformer import functional as F
-from minitransformer.cli import COMMANDS, make_parser
+from minitransformer.cli import COMMANDS, parse
 from minitransformer.interop import load_adapters
 from minitransformer.layers import FeedForward
 from minitransformer.training import step
@@ -172,7 +172,7 @@ def test_every_command_line_of_a_block_is_understood():
     commands = [line.split("minitransformer ", 1)[1] for line in lines if re.search(r"(^|[ /])minitransformer ", line)]
     assert len(commands) > 15
     for command in commands:
-        make_parser().parse_args(shlex.split(command, comments=True))
+        parse(shlex.split(command, comments=True))
 
 
 def test_the_page_of_commands_names_every_command_and_no_other():

@@ -4,28 +4,29 @@ import argparse
 import contextlib
 import difflib
 import importlib
-import itertools
 import math
 import os
 import re
+import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import ModuleType
 from typing import Any, NoReturn
 
 from minitransformer import __version__
-from minitransformer.system.launcher import Place, place_in
+from minitransformer.system.launcher import place_in
 from minitransformer.system.signals import Interruptions, end_process
 from minitransformer.system.terminal import (
     WIDEST,
-    advanced_options,
     discard_output,
     error_message,
     is_closed_pipe,
+    json_line,
     one_line,
     print_in_any_encoding,
+    width,
     wrap_help,
 )
 
@@ -81,75 +82,33 @@ SHARED = ("train",)  # commands that several processes share
 MAX_INTEGER = 2**63 - 1
 
 
-class HelpFormatter(argparse.HelpFormatter):
-    """Wraps the paragraphs of a description, and leaves its examples in lines of their own."""
+class Parser(argparse.ArgumentParser):
+    """An ArgumentParser that reports an error in one line, without the list of all options."""
+
+    subcommands: Iterable[str] = ()  # that the command line could have named
 
     def __init__(self, prog: str, **options: Any) -> None:
-        super().__init__(prog, **options)
-        self._width = min(self._width, WIDEST)
+        columns = min(WIDEST, shutil.get_terminal_size().columns - 2)
+        super().__init__(prog, formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=columns), **options)
 
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        return wrap_help(text, width)
-
-
-class Parser(argparse.ArgumentParser):
-    """An ArgumentParser that reports an error in one line, without the list of all options.
-
-    `declare(parser)` adds the arguments when the parser is used: only then is the file of a command imported, and
-    what that imports. `refused` holds what is said about options that this parser does not have, but others do.
-    """
-
-    def __init__(self, *, declare: Callable[[Any], None] | None = None, **options: Any) -> None:
-        super().__init__(**{"formatter_class": HelpFormatter, **options})
-        self._declare = declare
-        self.refused: dict[str, str] = {}
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Report unknown options here, with the help of the command itself, instead of in the outer parser."""
-        if self._declare:
-            self._declare(self)
-            self._declare = None
-        self.check_options(sys.argv[1:] if args is None else args)
-        namespace, unknown = super().parse_known_args(args, namespace)
-        lists = [action.dest for action in self._actions if action.nargs == "*" and not action.option_strings]
-        if unknown and lists and not any(is_option(word) for word in unknown):  # argparse leaves those after an option
-            setattr(namespace, lists[-1], [*getattr(namespace, lists[-1]), *unknown])
-            unknown = []
+    def parse(self, words: Sequence[str]) -> argparse.Namespace:
+        """The arguments that the words give. UsageError for words that mean nothing, with what may be meant."""
+        arguments, unknown = self.parse_known_intermixed_args(words)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}{self.guess(*unknown)}")
-        return namespace, unknown
+        return arguments
 
-    def guess(self, word: str, *others: str) -> str:
-        """The end of a message about unknown words: the option that is meant, if one is like the first, or --text."""
-        name, value = (word, others) if is_option(word) else ("--text", (word, *others))
-        close = difflib.get_close_matches(name, self._option_string_actions, 1, cutoff=0.8)
-        return f"; did you mean {' '.join((*close, *value))}?" if close else ""
-
-    def check_options(self, words: Sequence[str]) -> None:
-        """Raise ValueError for an option that is refused, before any subcommand.
-
-        Also report an option that is unknown there: its value would otherwise be taken for the subcommand.
-        """
-        subcommands = {
-            name
-            for action in self._actions
-            if isinstance(action, argparse._SubParsersAction)
-            for name in action.choices
-        }
-        for word in itertools.takewhile(lambda word: word not in subcommands, words):
-            name = word.partition("=")[0]
-            if name in self.refused:
-                raise ValueError(self.refused[name])
-            if (
-                subcommands
-                and is_option(name)
-                and not any(known.startswith(name) for known in self._option_string_actions)
-            ):
-                self.error(f"unrecognized arguments: {word}")
+    def guess(self, first: str, *others: str) -> str:
+        """The end of a message about unknown words: the option that is like the first one, or --text."""
+        if first in self.subcommands:
+            return f": put {first} before the options"
+        name, values = (first, others) if first.startswith("-") else ("--text", (first, *others))
+        self.color = False  # Python 3.14 colors the help, which is searched here
+        options = re.findall(r"^  (?:-h, )?(--[\w-]+)", self.format_help(), re.MULTILINE)
+        return did_you_mean(name, options, 0.8, *values)
 
     def error(self, message: str) -> NoReturn:
         """Print the message and how to get help, and exit with status 2."""
-        message = re.sub(r"choose from .*\)$", lambda choices: choices[0].replace("'", ""), message)  # before 3.14
         raise UsageError(self.prog, message)
 
 
@@ -166,73 +125,83 @@ class UsageError(SystemExit):
         print(f"{one_line(f'{self.prog}: {where}{self.message}')} (see {self.prog} --help)", file=sys.stderr)
 
 
-def is_option(word: str) -> bool:
-    """Whether a word of the command line is an option: no number, and no sentence that begins with a dash."""
-    return word.startswith("-") and bool(word.strip("-")) and not word[1].isdigit() and " " not in word
+def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6, *rest: str) -> str:
+    """The end of a message about an unknown word: the known ones that are like it, and the rest; or nothing."""
+    close = difflib.get_close_matches(word, known, 1 if rest else 3, cutoff)
+    return f"; did you mean {' '.join((' or '.join(close), *rest))}?" if close else ""
 
 
-def make_parser() -> Parser:
-    """The parser with all commands."""
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    """The arguments of a command line, `command` and `subcommand` among them. Imports the file of its command alone."""
+    if not words or words[0].startswith("-"):
+        overview().parse(words)
+        raise UsageError("minitransformer", "give a command, such as `lesson` or `train reverse`")
+    command, *rest = words
+    check_known("minitransformer", "command", command, COMMANDS)
+    module, prog, subcommand = import_command(command), f"minitransformer {command}", None
+    kind, names = getattr(module, "SUBCOMMANDS", ("", {}))  # such as the tasks of `train`
+    if names and rest and not rest[0].startswith("-"):
+        subcommand = rest.pop(0)
+        check_known(prog, kind, subcommand, names)
+        prog = f"{prog} {subcommand}"
+    parser, about = Parser(prog), module.DESCRIPTION
+    if names:
+        module.add_arguments(parser, subcommand)
+    else:
+        module.add_arguments(parser)
+    if names and not subcommand:
+        parser.subcommands = names
+        about += f"\n{kind.capitalize()}s:\n\n{list_commands(names, max(map(len, names)) + 2)}"
+    parser.description = wrap_help(parser.description or about, width())
+    add_common_arguments(parser, command)
+    parser.set_defaults(command=command, subcommand=subcommand)
+    return parser.parse(rest)
+
+
+def check_known(prog: str, kind: str, name: str, known: Iterable[str]) -> None:
+    """UsageError, with what may be meant, unless a name is one of those that are known."""
+    if name not in known:
+        remedy = did_you_mean(name, known) or f"; {kind}s: {', '.join(known)}"
+        raise UsageError(prog, f"there is no {kind} {name!r}{remedy}")
+
+
+def overview() -> Parser:
+    """The parser of a command line without a command."""
     lines = ['"Attention Is All You Need" by hand, in NumPy: every layer forward and backward,\nwithout autograd.']
     lines += [f"\n{title}:\n{list_commands(group)}" for title, group in GROUPS.items()]
     parser = Parser(
-        prog="minitransformer",
+        "minitransformer",
         usage="minitransformer COMMAND ...",
         description="\n".join(lines),
         epilog="minitransformer COMMAND --help explains a command, with examples.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"minitransformer {__version__}")
-    commands = parser.add_subparsers(
-        dest="command", metavar="COMMAND", required=True, prog=parser.prog, help=argparse.SUPPRESS
-    )
-    for name in COMMANDS:
-        commands.add_parser(name, declare=partial(declare_arguments, command=name))
     return parser
 
 
-def list_commands(group: Mapping[str, str]) -> str:
-    """A line for each command of a group."""
-    return "\n".join(f"  {name:<12}{about}" for name, about in group.items())
+def list_commands(group: Mapping[str, str], column: int = 12) -> str:
+    """A line for each command of a group, with the explanations in one column."""
+    return "\n".join(f"  {name:<{column}}{about}" for name, about in group.items())
 
 
 def import_command(name: str) -> ModuleType:
-    """The file of the command: it has DESCRIPTION, add_arguments(parser) and run(arguments)."""
+    """The file of a command.
+
+    It has DESCRIPTION, add_arguments(parser), and run(arguments), which returns the exit status and what --json prints.
+    A command with SUBCOMMANDS gets the one that was chosen, or None, as the second argument of add_arguments.
+    """
     return importlib.import_module(f"minitransformer.cli.{name}")
 
 
-def declare_arguments(parser: Parser, command: str) -> None:
-    """Add the arguments of the command, and those that it shares with others."""
-    module = import_command(command)
-    parser.description = module.DESCRIPTION
-    module.add_arguments(parser)
-    add_common_arguments(parser, command)
-
-
-def add_common_arguments(parser: argparse.ArgumentParser, command: str, inside: bool = False) -> None:
-    """Add the options that commands share, if they matter to this one.
-
-    Those of a parser inside another one leave the values of the outer one as they are.
-    """
-    group = advanced_options(parser)
-
-    def default(value: Any) -> Any:
-        return argparse.SUPPRESS if inside else value
-
+def add_common_arguments(parser: argparse.ArgumentParser, command: str) -> None:
+    """Add the options that commands share, if they matter to this one."""
+    group = parser.add_argument_group("common options")
     if command in WITH_SEED:
-        group.add_argument(
-            "--seed", type=int, default=default(0), metavar="N", help="seed of all random numbers (default 0)"
-        )
+        group.add_argument("--seed", type=int, default=0, metavar="N", help="seed of all random numbers (default 0)")
     if command in WITH_BACKEND:
-        group.add_argument(
-            "--backend",
-            default=default(None),
-            metavar="NAME",
-            help="numpy (CPU, the default) or cupy (NVIDIA GPU)",
-        )
-    switch = {"action": "store_true", "default": default(False)}
-    group.add_argument("--json", help="print the result as JSON in the last line", **switch)
-    group.add_argument("--debug", help="show the traceback if there is an error", **switch)
+        group.add_argument("--backend", metavar="NAME", help="numpy (CPU, the default) or cupy (NVIDIA GPU)")
+    group.add_argument("--json", action="store_true", help="print the result as JSON in the last line")
+    group.add_argument("--debug", action="store_true", help="show the traceback if there is an error")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -242,20 +211,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     If the arguments are those of this process, these signals end it here. Of several processes, the first one speaks.
     """
     print_in_any_encoding()
-    arguments, interruptions = argparse.Namespace(command="", debug=False), Interruptions()
+    words = sys.argv[1:] if argv is None else list(argv)
+    command = words[0] if words and words[0] in COMMANDS else ""
+    arguments, interruptions = argparse.Namespace(command=command, debug=False), Interruptions()
     place = place_in(os.environ)
+    several = place if place and place.size != 1 else None
+    if several:
+        from minitransformer.cli.processes import together
     with silence() if place and place.rank > 0 else contextlib.nullcontext():
         try:
-            with interruptions, joined(place, arguments):
-                make_parser().parse_args(argv, arguments)
-                if place and place.size != 1 and arguments.command not in SHARED:
+            with interruptions, together(several, arguments) if several else contextlib.nullcontext():
+                vars(arguments).update(vars(parse(words)))
+                if several and command not in SHARED:
                     raise ValueError(
                         f"several processes cannot share this command, only {' and '.join(SHARED)}: leave out mpiexec"
                     )
                 check_arguments(arguments)
                 if getattr(arguments, "backend", None):
                     importlib.import_module("minitransformer.backend").use_backend(arguments.backend)
-                status = import_command(arguments.command).run(arguments)
+                status, answer = import_command(command).run(arguments)
+                if arguments.json and answer is not None:
+                    print(json_line(answer))
                 if sys.stdout:  # None if it was closed
                     sys.stdout.flush()  # so that a full disk is noticed here
                 return status
@@ -264,7 +240,11 @@ def main(argv: Sequence[str] | None = None) -> int:
                 discard_output()
                 return 141
             if interruptions.received or isinstance(error, KeyboardInterrupt):
-                return stop(arguments, interruptions.received or signal.SIGINT, end_now=argv is None)
+                complain(arguments, "stopped")
+                number = interruptions.received or signal.SIGINT
+                if argv is None:
+                    end_process(number)
+                return 128 + number
             if arguments.debug:
                 raise
             return explain(error, arguments)
@@ -279,23 +259,6 @@ def silence() -> Iterator[None]:
         contextlib.redirect_stderr(nothing),
     ):
         yield
-
-
-def joined(place: Place | None, arguments: argparse.Namespace) -> contextlib.AbstractContextManager[None]:
-    """A context in which this process works with all that a launcher has started, if it is not alone."""
-    if place is None or place.size == 1:
-        return contextlib.nullcontext()
-    from minitransformer.cli.processes import together
-
-    return together(place, arguments)
-
-
-def stop(arguments: argparse.Namespace, number: int, end_now: bool) -> int:
-    """Say that the command was stopped by the signal `number` -> exit status, or end the process (`end_now`)."""
-    complain(arguments, "stopped")
-    if end_now:
-        end_process(number)
-    return 128 + number
 
 
 def explain(error: BaseException, arguments: argparse.Namespace, where: str = "") -> int:
@@ -336,8 +299,7 @@ def check_arguments(arguments: argparse.Namespace) -> None:
                 raise ValueError(f"{option} must be at most {MAX_INTEGER}, got {number}")
     if getattr(arguments, "seed", 0) < 0:
         raise ValueError(f"--seed must be at least 0, got {arguments.seed}")
-    for name in ("runs", "plots"):
-        if hasattr(arguments, name):
-            from minitransformer.system.files import check_folder
+    if hasattr(arguments, "runs"):
+        from minitransformer.system.files import check_folder
 
-            check_folder(getattr(arguments, name))
+        check_folder(arguments.runs)

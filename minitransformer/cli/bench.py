@@ -1,6 +1,7 @@
 """`minitransformer bench`: the short name of `minitransformer experiment speed`."""
 
 import argparse
+from typing import Any
 
 from minitransformer.course import import_experiments
 
@@ -22,6 +23,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     running.add_options(parser, "speed")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Time the steps -> exit status."""
-    return running.run("speed", arguments)
+def run(arguments: argparse.Namespace) -> tuple[int, Any]:
+    """Time the steps."""
+    return running.run("speed", arguments), None

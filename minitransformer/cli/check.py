@@ -2,10 +2,10 @@
 
 import argparse
 import dataclasses
-import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from minitransformer.exercises import Exercise, Workshop
 from minitransformer.exercises.diagnose import Diagnosis
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--watch", action="store_true", help="check again whenever a file changes, until Ctrl-C")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> tuple[int, Any]:
     """Check each file -> 0 if all functions pass."""
     exercises, workshop = chosen(arguments)
     every = arguments.exercise == "all"
@@ -44,16 +44,16 @@ def run(arguments: argparse.Namespace) -> int:
         names = "no exercise is" if every else f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not"
         raise ValueError(f"{names} started: run minitransformer start {exercises[0].lesson}")
     say_which(arguments, exercises)
-    passed = check_all(started, workshop, arguments.json, table=every)
+    rows = check_all(started, workshop, table=every)
     while arguments.watch:
         wait_for_change([workshop.file(exercise) for exercise in started])
         print()
-        passed = check_all(started, workshop, arguments.json, table=every)
-    return 0 if passed and (every or not missing) else 1
+        rows = check_all(started, workshop, table=every)
+    return 0 if all(map(passes, rows.values())) and (every or not missing) else 1, rows
 
 
-def check_all(exercises: Sequence[Exercise], workshop: Workshop, as_json: bool = False, table: bool = False) -> bool:
-    """Check, print and count -> whether all passed. With `table` each exercise gets one line."""
+def check_all(exercises: Sequence[Exercise], workshop: Workshop, table: bool = False) -> dict[str, list[Any]]:
+    """Check, print and count -> what was found in each exercise. With `table` each gets one line."""
     rows = {}
     for exercise in exercises:
         if table:
@@ -65,12 +65,15 @@ def check_all(exercises: Sequence[Exercise], workshop: Workshop, as_json: bool =
         else:
             print_diagnoses(exercise, diagnoses, printed)
         rows[exercise.name] = [dataclasses.asdict(diagnosis) for diagnosis in diagnoses]
-    right = [name for name, diagnoses in rows.items() if all(one["status"] == "passed" for one in diagnoses)]
     if table:
-        print(f"\n{len(right)} of {len(rows)} started exercises pass; for details: minitransformer check EXERCISE")
-    if as_json:
-        print(json.dumps(rows))
-    return len(right) == len(rows)
+        right = sum(map(passes, rows.values()))
+        print(f"\n{right} of {len(rows)} started exercises pass; for details: minitransformer check EXERCISE")
+    return rows
+
+
+def passes(diagnoses: list[Any]) -> bool:
+    """Whether all functions of an exercise are right."""
+    return all(one["status"] == "passed" for one in diagnoses)
 
 
 def verdict(diagnoses: Sequence[Diagnosis]) -> str:

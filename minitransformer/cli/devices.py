@@ -1,7 +1,7 @@
 """`minitransformer devices`: list the available devices."""
 
 import argparse
-import json
+from typing import Any
 
 from minitransformer.system.devices import list_devices
 from minitransformer.system.terminal import wrap
@@ -27,8 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """This command has no arguments of its own."""
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Print one paragraph per device -> exit status."""
+def run(arguments: argparse.Namespace) -> tuple[int, Any]:
+    """Print one paragraph per device."""
     devices = list_devices()
     for device in devices:
         mark = "usable" if device["usable"] else "not usable here"
@@ -37,6 +37,4 @@ def run(arguments: argparse.Namespace) -> int:
         for key, value in device.items():
             if key not in ("backend", "usable", "name"):
                 print(f"  {key:<28} {f'{value / 1e9:.0f} GB' if key == 'memory' else value}")
-    if arguments.json:
-        print(json.dumps(devices))
-    return 0
+    return 0, devices

@@ -1,7 +1,6 @@
 """Prompts and answers on a terminal, or line by line from another input: for `generate` and `translate`."""
 
 import contextlib
-import json
 import os
 import re
 import sys
@@ -19,8 +18,8 @@ class Dialogue(NamedTuple):
     command: str = "generate"
 
 
-def converse(dialogue: Dialogue, as_json: bool) -> int:
-    """Answer prompt after prompt, from a terminal or from another input -> exit status.
+def converse(dialogue: Dialogue) -> tuple[int, list[Any]]:
+    """Answer prompt after prompt, from a terminal or from another input -> exit status, and all answers.
 
     From another input, each line is a prompt, and the answers of toy and masked models have one line each. An empty
     line gets an empty line, and so does a prompt that is refused; then the exit status is 2.
@@ -43,9 +42,7 @@ def converse(dialogue: Dialogue, as_json: bool) -> int:
         if not terminal:
             raise
         print()
-    if as_json:
-        print(json.dumps(results))
-    return 2 if not terminal and any("error" in result for result in results) else 0
+    return 2 if not terminal and any("error" in result for result in results) else 0, results
 
 
 def on_terminal() -> bool:

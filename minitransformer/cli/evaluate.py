@@ -2,10 +2,10 @@
 
 import argparse
 import math
+from typing import Any
 
 from minitransformer.evaluation import strided_windows, windowed_loss
 from minitransformer.models.since_2017.gpt import GPT
-from minitransformer.recipes.run import to_json_line
 from minitransformer.recipes.saved import check_known, open_model
 from minitransformer.system.files import read_text
 from minitransformer.system.progress import tqdm
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> tuple[int, Any]:
     """Compute the loss window by window, and print what it means."""
     run = arguments.run
     model, tokenizer = open_model(run, "text")
@@ -60,7 +60,5 @@ def run(arguments: argparse.Namespace) -> int:
         f"{'bits per character':<20} {bits:.4f}",
         sep="\n",
     )
-    if arguments.json:
-        sizes = {"characters": len(text), "tokens": len(ids), "windows": len(windows), "nats": nats}
-        print(to_json_line({**sizes, "perplexity": perplexity, "bits_per_character": bits}))
-    return 0
+    sizes = {"characters": len(text), "tokens": len(ids), "windows": len(windows), "nats": nats}
+    return 0, {**sizes, "perplexity": perplexity, "bits_per_character": bits}

@@ -1,10 +1,8 @@
 """`minitransformer experiment`: answer a question by measuring."""
 
 import argparse
-import json
 from typing import Any
 
-from minitransformer.cli import add_common_arguments
 from minitransformer.course import import_experiments
 
 running = import_experiments()
@@ -19,28 +17,23 @@ prints its tables and what follows from them, saves its rows, and draws a figure
   minitransformer experiment speed tiny --json    its rows in the last line, as JSON
   minitransformer experiment speed --help         the options of one experiment
 """
+SUBCOMMANDS = "experiment", running.questions()
 
 
-def add_arguments(parser: Any) -> None:
-    """Add the command's own arguments, and a parser for each experiment."""
-    names = parser.add_subparsers(dest="experiment", metavar="EXPERIMENT", title="experiments")
-    for name, question in running.questions().items():
-        raw = argparse.RawDescriptionHelpFormatter
-        inner = names.add_parser(name, help=question, description=running.find(name).__doc__, formatter_class=raw)
-        running.add_options(inner, name)
-        about = "seed of all random numbers (default 0)"
-        inner.add_argument("--seed", type=int, default=0, metavar="N", help=about)
-        add_common_arguments(inner, "experiment", inside=True)
+def add_arguments(parser: Any, name: str | None) -> None:
+    """The arguments of one experiment; the list of all has none."""
+    if name:
+        parser.description = running.find(name).__doc__
+        running.add_options(parser, name)
+        parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of all random numbers (default 0)")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Run the experiment, or list all -> exit status."""
-    if arguments.experiment:
-        return running.run(arguments.experiment, arguments)
-    questions = running.questions()
+def run(arguments: argparse.Namespace) -> tuple[int, Any]:
+    """Run the experiment, or list all."""
+    if arguments.subcommand:
+        return running.run(arguments.subcommand, arguments), None
+    questions = SUBCOMMANDS[1]
     for name, text in questions.items():
         quick, full = (running.duration(running.find(name).SECONDS[quick]) for quick in (True, False))
         print(f"{name:<17}{text}\n{'':<17}at most {full} on two cores; --quick: {quick}")
-    if arguments.json:
-        print(json.dumps(questions))
-    return 0
+    return 0, questions

@@ -1,7 +1,6 @@
 """`minitransformer explore`: every number of a small model, forward and backward, in the browser."""
 
 import argparse
-import json
 import sys
 import threading
 import webbrowser
@@ -23,7 +22,7 @@ from minitransformer.explorer.export import LARGEST, LONGEST, Data
 from minitransformer.explorer.folder import check_new
 from minitransformer.explorer.pair import check_same, pair_data, pair_names
 from minitransformer.recipes.saved import load_model
-from minitransformer.system.terminal import advanced_options
+from minitransformer.system.terminal import json_line
 
 DESCRIPTION = f"""\
 Open a page in the browser that shows every number of a small Transformer, forward and backward, and where it comes
@@ -70,36 +69,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--write", metavar="FOLDER", type=Path, help="copy the page to a new folder instead of opening it"
     )
-    group = advanced_options(parser)
+    group = parser.add_argument_group("advanced options")
     group.add_argument("--port", type=int, metavar="N", help="port of the local address (default: any free one)")
     group.add_argument("--no-browser", action="store_true", help="only print the address")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> tuple[int, Any]:
     """Copy the page, or serve it until Ctrl-C."""
     check_options(arguments)
     data, origin = make_data(arguments)
+    about = {"title": data["title"], "answer": origin}
     print(f"{data['title']} ({origin})", flush=True)
-
-    def done(**where: str) -> None:
-        if arguments.json:
-            print(json.dumps({"title": data["title"], "answer": origin, **where}), flush=True)
 
     def ready(address: str) -> None:
         if arguments.other is not None:
             address += "#view=compare"
         print(f"{address} (Ctrl-C ends)", flush=True)
-        done(address=address)
+        if arguments.json:
+            print(json_line({**about, "address": address}), flush=True)
         if not arguments.no_browser:
-            open_browser(address)
+            # a browser that runs in the terminal is not waited for
+            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
     if arguments.write is None:
         serve(data, arguments.port or 0, ready)
-    else:
-        write_page(data, arguments.write)
-        print(f"saved {arguments.write / 'index.html'}")
-        done(folder=str(arguments.write))
-    return 0
+        return 0, None
+    write_page(data, arguments.write)
+    print(f"saved {arguments.write / 'index.html'}")
+    return 0, {**about, "folder": str(arguments.write)}
 
 
 def check_options(arguments: argparse.Namespace) -> None:
@@ -155,8 +152,3 @@ def why_attention(model: Any) -> str | None:
         attention.check_attention(model)
         return str(error)
     return None
-
-
-def open_browser(address: str) -> None:
-    """Open the page, without waiting for a browser that runs in the terminal."""
-    threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()

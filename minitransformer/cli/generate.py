@@ -1,9 +1,8 @@
 """`minitransformer generate`: give a trained model a prompt, and print its answer."""
 
 import argparse
-import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,6 @@ from minitransformer.models.since_2017.gpt import GPT
 from minitransformer.models.since_2017.vision import ViT
 from minitransformer.recipes.options import option_name
 from minitransformer.recipes.saved import check_known, load_model, open_model
-from minitransformer.system.terminal import advanced_options
 from minitransformer.tokenizers import Tokenizer, tokenizer_from_dict
 
 DESCRIPTION = """\
@@ -91,22 +89,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "them all in one pass, and keeps or replaces each so that the text is distributed as if it had written alone"
     )
     group.add_argument("--draft", metavar="RUN", help=help)
-    advanced = advanced_options(parser)
+    advanced = parser.add_argument_group("advanced options")
     help = "of a language model: never repeat a sequence of N tokens (default: off)"
     advanced.add_argument("--no-repeat", type=int, metavar="N", help=help)
     help = f"tokens that --draft guesses for each pass, gamma in the paper (default {GAMMA})"
     advanced.add_argument("--draft-tokens", type=int, metavar="N", help=help)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> tuple[int, Any]:
     """Load the model, and answer the prompt, or all prompts of a dialogue."""
     dialogue = open_dialogue(arguments)
     if arguments.prompt is None:
-        return converse(dialogue, arguments.json)
-    result = dialogue.answer(arguments.prompt, False)
-    if arguments.json:
-        print(json.dumps(result))
-    return 0
+        return converse(dialogue)
+    return 0, dialogue.answer(arguments.prompt, False)
 
 
 def open_dialogue(arguments: argparse.Namespace) -> Dialogue:
@@ -169,16 +164,15 @@ def language_model(model: TextModel, arguments: argparse.Namespace) -> Dialogue:
     def answer(prompt: str, brief: bool) -> dict[str, Any]:
         start = prompt.replace("\\n", "\n") or "\n"
         check_known(model.tokenizer, start, "the prompt")
-        log_probs: list[float] = []
         used = None if draft is None else Speculation(draft.decoding_state(), gamma or GAMMA)
-
-        def texts() -> Iterator[str]:
-            for piece in model.continue_text(start, length, choose, no_repeat=no_repeat, speculation=used):
-                if piece.log_prob is not None:
-                    log_probs.append(piece.log_prob)
-                yield piece.text
-
-        text = print_stream(start, texts())
+        pieces: list[Any] = []
+        for piece in model.continue_text(start, length, choose, no_repeat=no_repeat, speculation=used):
+            before = "" if pieces else start  # printed with the first piece, so that an error of the model comes alone
+            print(before + piece.text, end="", flush=True)
+            pieces.append(piece)
+        print()
+        text = "".join(piece.text for piece in pieces)
+        log_probs = [piece.log_prob for piece in pieces if piece.log_prob is not None]
         if arguments.attention:
             print_attention(model.model, model.tokenizer, start + text)
         if used:
@@ -213,20 +207,6 @@ def print_attention(model: Any, tokenizer: Tokenizer, text: str) -> None:
             parts = read[max(0, place - BEFORE) : place], read[place : place + 1], read[place + 1 :][:AFTER]
             before, token, after = (repr(tokenizer.decode(part))[1:-1] for part in parts)
             print(f"  layer {layer}, head {head}: {p[place]:4.0%} at {before}[{token}]{after}")
-
-
-def print_stream(start: str, texts: Iterable[str]) -> str:
-    """Print a prompt and what follows it, each text as soon as it is known -> all that follows.
-
-    Nothing is printed before the first text, so that an error of the model comes alone.
-    """
-    printed: list[str] = []
-    for text in texts:
-        sys.stdout.write(text if printed else start + text)
-        sys.stdout.flush()
-        printed.append(text)
-    print()
-    return "".join(printed)
 
 
 def masked_model(model: Any, tokenizer: Tokenizer, arguments: argparse.Namespace) -> Dialogue:

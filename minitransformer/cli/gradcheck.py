@@ -2,7 +2,6 @@
 
 import argparse
 import functools
-import json
 import math
 import time
 from collections.abc import Callable
@@ -84,8 +83,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--verbose", action="store_true", help="show every tensor of every row")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Check and print the table -> the exit status: 1 if a gradient is wrong, else 3 if the check cannot tell."""
+def run(arguments: argparse.Namespace) -> tuple[int, Any]:
+    """Check and print the table -> 1 if a gradient is wrong, else 3 if the check cannot tell."""
     checks = collect(arguments)
     start = time.perf_counter()
     reports = []
@@ -104,16 +103,9 @@ def run(arguments: argparse.Namespace) -> int:
     count = f"{len(reports)} check{'s' if len(reports) != 1 else ''}"
     shown = f"worst {'asymmetry' if arguments.second_order else 'relative error'} {worst:.1e}; " if errors else ""
     print(f"\n{count}, {', '.join(counts) or 'all passed'}; {shown}{seconds:.1f} s")
-    if arguments.json:
-        result = {
-            "checks": len(reports),
-            "failed": failed,
-            "unclear": unclear,
-            "worst": worst if math.isfinite(worst) else None,
-            "seconds": seconds,
-        }
-        print(json.dumps({**result, "reports": [report.as_dict() for report in reports]}))
-    return 1 if failed else 3 if unclear else 0
+    result = {"checks": len(reports), "failed": failed, "unclear": unclear, "worst": worst, "seconds": seconds}
+    result["reports"] = [report.as_dict() for report in reports]
+    return 1 if failed else 3 if unclear else 0, result
 
 
 def collect(arguments: argparse.Namespace) -> list[tuple[str, Callable[[], AnyReport]]]:

@@ -1,7 +1,7 @@
 """`minitransformer hint`: show the next hint."""
 
 import argparse
-import json
+from typing import Any
 
 from minitransformer.exercises.options import NAMES, add_workshop_arguments, chosen, say_which
 from minitransformer.system.terminal import wrap
@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_workshop_arguments(parser, f"{NAMES} (default: the next open exercise)")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> tuple[int, Any]:
     """Show the hints seen so far and the next one, for each exercise that is not passed yet (or for all)."""
     if arguments.exercise == "all":
         raise ValueError("a hint is for a lesson or an exercise, such as hint 06: all is not allowed")
@@ -36,6 +36,4 @@ def run(arguments: argparse.Namespace) -> int:
         for number, hint in enumerate(exercise.hints[:count], start=1):
             print(wrap(f"{number}. {hint}", "    ", "       "))
         rows[exercise.name] = list(exercise.hints[:count])
-    if arguments.json:
-        print(json.dumps(rows, ensure_ascii=False))
-    return 0
+    return 0, rows

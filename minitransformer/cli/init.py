@@ -4,6 +4,7 @@ import argparse
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 from minitransformer.cli.sit import COMMAND, EXPLORER
 from minitransformer.course import FOLDED, FOLDER, INSTALLED, MARKER
@@ -63,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--notebooks", action="store_true", help="write the lessons as notebooks, too (needs jupytext)")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> tuple[int, Any]:
     """Copy what is missing, and say what was copied and what was kept."""
     folder = arguments.folder
     check_folder(folder)
@@ -98,9 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     print("  minitransformer lesson\n  minitransformer start")
     if arguments.notebooks:
         print("  jupyter notebook lessons/00_reverse.ipynb")
-    if arguments.json:
-        print(json.dumps({"folder": str(folder), "copied": counts, "kept": changed}))
-    return 0
+    return 0, {"folder": str(folder), "copied": counts, "kept": changed}
 
 
 def as_notebook(text: str, checkout: str = "..") -> str:

@@ -1,10 +1,10 @@
 """`minitransformer lesson`: the lessons, and which of them you have run."""
 
 import argparse
-import json
 import os
 import signal
 import sys
+from typing import Any
 
 from minitransformer.course import INSTALLED, LessonInfo, find_lesson, find_lessons, read_record
 from minitransformer.system.children import run_child
@@ -40,19 +40,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fast", action="store_true", help="shorten the training and the measurements")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> tuple[int, Any]:
     """List the lessons, or run one after another -> 0, or the exit status of the first that fails."""
     if not arguments.numbers:
-        return show_list(arguments.json)
+        return 0, show_list()
     every = arguments.numbers == ["all"]
     chosen = find_lessons() if every else [find_lesson(number) for number in arguments.numbers]
     for lesson in chosen:
         status = run_lesson(lesson, arguments.fast)
         if status:
-            return status
-    if arguments.json:
-        print(json.dumps({lesson.number: read_record(lesson, arguments.fast) for lesson in chosen}))
-    return 0
+            return status, None
+    return 0, {lesson.number: read_record(lesson, arguments.fast) for lesson in chosen}
 
 
 def run_lesson(lesson: LessonInfo, fast: bool) -> int:
@@ -67,8 +65,8 @@ def run_lesson(lesson: LessonInfo, fast: bool) -> int:
     return 1 if status else 0
 
 
-def show_list(as_json: bool) -> int:
-    """Print a paragraph for each lesson."""
+def show_list() -> list[dict[str, Any]]:
+    """Print a paragraph for each lesson -> the same as values for JSON."""
     lessons = find_lessons()
     records = [read_record(lesson) for lesson in lessons]
     print("To begin with, in an evening:\n")
@@ -87,7 +85,5 @@ def show_list(as_json: bool) -> int:
     print(wrap("Run one with `minitransformer lesson NN`, and read its file in an editor next to the output."))
     if lessons[0].path.parent == INSTALLED:
         print("To have the files in a folder of your own: minitransformer init FOLDER")
-    if as_json:
-        rows = [{**lesson._asdict(), "path": str(lesson.path), "record": read_record(lesson)} for lesson in lessons]
-        print(json.dumps(rows, ensure_ascii=False))
-    return 0
+    pairs = zip(lessons, records, strict=True)
+    return [{**lesson._asdict(), "path": str(lesson.path), "record": record} for lesson, record in pairs]

@@ -1,8 +1,8 @@
 """`minitransformer progress`: a list of all exercises with your progress, and three questions to remember."""
 
 import argparse
-import json
 import time
+from typing import Any
 
 from minitransformer.course import due_questions
 from minitransformer.exercises.collection import find_exercises
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--answers", action="store_true", help="answer today's questions, too")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> tuple[int, Any]:
     """One line an exercise, and the sum; then what is due to be remembered."""
     workshop, exercises, rows = Workshop(arguments.folder), find_exercises(), []
     for exercise in exercises:
@@ -51,6 +51,4 @@ def run(arguments: argparse.Namespace) -> int:
         print(wrap(f"{question} [asked in lesson {number}]", "  ", "  "))
         if arguments.answers:
             print(paint(wrap(answer, "    ", "    "), "green"))
-    if arguments.json:
-        print(json.dumps(rows))
-    return 0
+    return 0, rows

@@ -1,7 +1,6 @@
 """`minitransformer sharpness`: the largest eigenvalues of the Hessian of a trained model's loss."""
 
 import argparse
-import json
 from typing import Any
 
 import numpy as np
@@ -57,8 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Find the eigenvalues, and print them -> exit status."""
+def run(arguments: argparse.Namespace) -> tuple[int, Any]:
+    """Find the eigenvalues, and print them."""
     check_integer("--eigenvalues", arguments.eigenvalues, least=1)
     check_integer("--batch-size", arguments.batch_size, least=1)
     loss, task = open_loss(arguments)
@@ -90,9 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
         "products": largest.products + negated.products,
     }
     report(result)
-    if arguments.json:
-        print(json.dumps(result))
-    return 0
+    return 0, result
 
 
 def open_loss(arguments: argparse.Namespace) -> tuple[LossOfWeights, str]:

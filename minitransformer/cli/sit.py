@@ -1,7 +1,6 @@
 """`minitransformer sit`: backprop through a Transformer in one sitting, judged whenever the file is saved."""
 
 import argparse
-import json
 import os
 import re
 import shlex
@@ -57,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_workshop_arguments(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> tuple[int, Any]:
     """Copy the file, open it, and judge it after each save."""
     path = Workshop(arguments.folder).path / "one_sitting.py"
     if not kind_of(path):
@@ -74,9 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         print("\nsaved; judging ...", flush=True)
         before, outcome = outcome.right, judge(path)
         report(outcome, before)
-    if arguments.json:
-        print(json.dumps({"path": str(path), "right": outcome.right, "whole": outcome.whole}))
-    return 0 if outcome.whole else 1
+    return 0 if outcome.whole else 1, {"path": str(path), "right": outcome.right, "whole": outcome.whole}
 
 
 def open_editor(path: Path) -> None:

@@ -1,7 +1,7 @@
 """`minitransformer solution`: show the solution to those who have passed or give up."""
 
 import argparse
-import json
+from typing import Any
 
 from minitransformer.exercises.options import NAMES, add_workshop_arguments, chosen
 
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--give-up", action="store_true", help="show it even if you have not passed, and record that")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> tuple[int, Any]:
     """Print the file of each exercise that may be seen -> 1 if none may."""
     if arguments.exercise == "all":
         raise ValueError("name a lesson or an exercise, such as solution 06: all is not allowed")
@@ -38,6 +38,4 @@ def run(arguments: argparse.Namespace) -> int:
                 workshop.note(exercise, gave_up=True)
             shown[exercise.name] = exercise.solution.rstrip()
             print(f"{f'---- {exercise.name} ':-<80}\n{shown[exercise.name]}")
-    if arguments.json:
-        print(json.dumps(shown, ensure_ascii=False))
-    return 0 if shown else 1
+    return 0 if shown else 1, shown

@@ -1,7 +1,7 @@
 """`minitransformer start`: a copy of an exercise to work on."""
 
 import argparse
-import json
+from typing import Any
 
 from minitransformer.exercises.options import NAMES, add_workshop_arguments, chosen, say_which
 from minitransformer.system.terminal import shown
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_workshop_arguments(parser, f'{NAMES}, or "all" (default: the next open exercise)')
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> tuple[int, Any]:
     """Copy the files that are not there yet, and print their paths."""
     exercises, workshop = chosen(arguments)
     say_which(arguments, exercises)
@@ -40,6 +40,4 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"\nCheck your solution with: minitransformer check {arguments.exercise or ''}".rstrip())
     if arguments.exercise is None and not rows[0]["new"]:
         print("To start another exercise, name it, as in: minitransformer start 06")
-    if arguments.json:
-        print(json.dumps(rows))
-    return 0
+    return 0, rows

@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -28,7 +27,7 @@ from minitransformer.recipes import RECIPES
 from minitransformer.recipes.folder import RunFolder
 from minitransformer.recipes.options import LAYER_OPTIONS, TrainOptions, add_option, option_name
 from minitransformer.recipes.saved import load_model
-from minitransformer.system.terminal import advanced_options, blamed_for_memory, wrap
+from minitransformer.system.terminal import blamed_for_memory, wrap
 
 DESCRIPTION = """\
 Print a table of a model's layers, with the shape of each output and the number
@@ -72,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--activations", action="store_true", help="show the arrays that a training step keeps in memory"
     )
     tables.add_argument("--flops", action="store_true", help="show the floating-point operations of a training step")
-    group = advanced_options(parser)
+    group = parser.add_argument_group("advanced options")
     group.add_argument(
         "--vocab-size",
         type=int,
@@ -88,20 +87,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         group.add_argument(option_name(name.replace(" ", "_")), type=int, default=default, metavar=letter, help=help)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> tuple[int, Any]:
     """Print the table."""
     if arguments.vocab_size is not None:
         check_integer("--vocab-size", arguments.vocab_size, least=1)
     given = {name: value for name, value in vars(arguments).items() if name in LAYER_OPTIONS}
     if arguments.config not in config_names():
-        return show_model(*open_model(arguments, given), arguments)
+        return 0, show_model(*open_model(arguments, given))
     vocab_size = vocab_size_of(arguments.config) if arguments.vocab_size is None else arguments.vocab_size
     config = named_config(arguments.config, vocab_size, **TrainOptions(**given).layer_fields())
     if arguments.activations or arguments.flops:
         sizes = {name: getattr(arguments, name) for name in ("batch_size", "source_length", "target_length")}
         for name, value in sizes.items():
             check_integer(option_name(name), value, least=1)
-        return (show_activations if arguments.activations else show_flops)(config, sizes, arguments)
+        return 0, (show_activations if arguments.activations else show_flops)(config, sizes, arguments)
     with blamed_for_memory(f"--vocab-size {vocab_size:,}"):
         model = Transformer(config, seed=None)
     head = (
@@ -109,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
         f"d_ff = {config.d_ff}, h = {config.num_heads} heads,\n"
         f"P_drop = {config.dropout}, {config.norm}-norm, {config.attention} attention, V = {config.vocab_size}"
     )
-    return show_model(model, head, arguments)
+    return 0, show_model(model, head)
 
 
 def open_model(arguments: argparse.Namespace, given: Iterable[str]) -> tuple[Any, str]:
@@ -134,8 +133,8 @@ def open_model(arguments: argparse.Namespace, given: Iterable[str]) -> tuple[Any
     return model, wrap(f"{name}: {type(model).__name__}, {listed}")
 
 
-def show_model(model: Any, head: str, arguments: argparse.Namespace) -> int:
-    """Print `head` and the table of layers."""
+def show_model(model: Any, head: str) -> dict[str, Any]:
+    """Print `head` and the table of layers -> the same for JSON."""
     rows = summarize(model)
     print(f"{head}\n")
     print(f"{'layer':<31} {'kind':<21} {'output':<11} {'parameters':>13}")
@@ -152,9 +151,7 @@ def show_model(model: Any, head: str, arguments: argparse.Namespace) -> int:
         print(f"* the matrix of {tokens}{first}, counted there")
     total = model.num_parameters()
     print(f"\n{total:,} parameters ({total / 1e6:.1f} million), {4 * total / 1e6:,.0f} MB in float32")
-    if arguments.json:
-        print(json.dumps({"config": flat_fields(model.config), "parameters": total}))
-    return 0
+    return {"config": flat_fields(model.config), "parameters": total}
 
 
 def in_blocks(rows: Iterable[Any]) -> Iterator[tuple[str, Any]]:
@@ -179,7 +176,7 @@ def head(config: TransformerConfig, sizes: dict[str, int], arguments: argparse.N
     return f"{arguments.config}: {', '.join(f'{letter} = {length}' for letter, length in lengths.items())}"
 
 
-def show_flops(config: TransformerConfig, sizes: dict[str, int], arguments: argparse.Namespace) -> int:
+def show_flops(config: TransformerConfig, sizes: dict[str, int], arguments: argparse.Namespace) -> dict[str, Any]:
     """Print a table of the floating-point operations of a training step."""
     batch, S, T = sizes.values()
     flops, estimate = (
@@ -195,12 +192,10 @@ def show_flops(config: TransformerConfig, sizes: dict[str, int], arguments: argp
         f" {count_parameters(config):,} parameters\nand D = {batch * (S + T) / 2:,.0f} tokens,"
         " the mean of source and target"
     )
-    if arguments.json:
-        print(json.dumps({**sizes, "flops": flops, "total": total, "six_n_d": estimate}))
-    return 0
+    return {**sizes, "flops": flops, "total": total, "six_n_d": estimate}
 
 
-def show_activations(config: TransformerConfig, sizes: dict[str, int], arguments: argparse.Namespace) -> int:
+def show_activations(config: TransformerConfig, sizes: dict[str, int], arguments: argparse.Namespace) -> dict[str, Any]:
     """Print a table of all arrays that are kept from the forward to the backward pass."""
     batch, source_length, target_length = sizes.values()
     rows = kept_activations(config, batch, source_length, target_length)
@@ -224,6 +219,4 @@ def show_activations(config: TransformerConfig, sizes: dict[str, int], arguments
         f"  during a step: activations {memory.kept / 1e6:,.0f}, temporary arrays {memory.work / 1e6:,.0f}\n"
         f"  while a checkpoint is saved: copies {memory.saving / 1e6:,.0f}"
     )
-    if arguments.json:
-        print(json.dumps({**sizes, "bytes": total, "kept": [row._asdict() for row in rows]}))
-    return 0
+    return {**sizes, "bytes": total, "kept": [row._asdict() for row in rows]}

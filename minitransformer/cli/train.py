@@ -2,16 +2,14 @@
 
 import argparse
 import dataclasses
-from functools import partial
 from pathlib import Path
 
 from minitransformer import __version__
 from minitransformer.backend import backend_name
-from minitransformer.cli import Parser, add_common_arguments
-from minitransformer.recipes import RECIPES, Recipe
-from minitransformer.recipes.options import add_option, add_options, option_name
+from minitransformer.recipes import RECIPES
+from minitransformer.recipes.options import add_option, add_options
 from minitransformer.recipes.processes import check_launched
-from minitransformer.recipes.run import new_run, no_such_option, resumed_run
+from minitransformer.recipes.run import new_run, resumed_run
 from minitransformer.training.parallel.connect import connect, join
 from minitransformer.training.parallel.faults import check_same
 
@@ -58,56 +56,47 @@ Train a model on this task, evaluate it on held-out data and save it:
 NO_TASK = "give a task, such as `train reverse`, or a run to continue: `train --resume RUN`"
 NO_TASK_TO_RESUME = "a run is resumed with its own task, so give none: `train --resume RUN`"
 OPTIONS = {field.name: field for recipe in reversed(RECIPES.values()) for field in dataclasses.fields(recipe.defaults)}
+SUBCOMMANDS = "task", {recipe.name: recipe.help for recipe in RECIPES.values()}
 
 
-def add_arguments(parser: Parser) -> None:
-    """Add the command's own arguments: those that resume a run, and the tasks."""
-    group = parser.add_argument_group(
-        "resume a run", "These options can be changed. All others keep the values of the run."
-    )
-    group.add_argument(
-        "--resume", metavar="RUN", type=Path, help="folder of the run, such as runs/reverse, or a checkpoint"
-    )
-    for field in sorted(OPTIONS.values(), key=lambda field: field.metadata["advanced"]):
-        if field.metadata["resumable"]:
-            add_option(group, field)
-        else:
-            option = option_name(field.name)
-            parser.refused[option] = f"{option} must follow a task, and cannot be changed when a run is resumed"
-    parser.add_argument("--seed", default=argparse.SUPPRESS, help=argparse.SUPPRESS)  # refused, as it is an option
-    tasks = parser.add_subparsers(dest="recipe", metavar="TASK", title="tasks")
-    for recipe in RECIPES.values():
-        tasks.add_parser(recipe.name, help=recipe.help, declare=partial(declare_options, recipe=recipe))
+def add_arguments(parser: argparse.ArgumentParser, task: str | None) -> None:
+    """Add the options of a task, or those that resume a run. The others are hidden: `run` says where they belong."""
+    if task:
+        recipe = RECIPES[task]
+        parser.usage = f"{parser.prog} [options]"
+        parser.description = TASK_DESCRIPTION.format(name=task, help=recipe.help)
+        parser.add_argument("--resume", help=argparse.SUPPRESS)
+        add_options(parser, recipe.defaults)
+        hidden = [field for name, field in OPTIONS.items() if not hasattr(recipe.defaults, name)]
+    else:
+        parser.usage = f"{parser.prog} TASK [options]\n       {parser.prog} --resume RUN [options]"
+        group = parser.add_argument_group(
+            "resume a run", "These options can be changed. All others keep the values of the run."
+        )
+        group.add_argument(
+            "--resume", metavar="RUN", type=Path, help="folder of the run, such as runs/reverse, or a checkpoint"
+        )
+        for field in sorted(OPTIONS.values(), key=lambda field: field.metadata["advanced"]):
+            if field.metadata["resumable"]:
+                add_option(group, field)
+        hidden = [field for field in OPTIONS.values() if not field.metadata["resumable"]]
+    for field in hidden:
+        add_option(parser, field, shown=False)
 
 
-def declare_options(parser: Parser, recipe: Recipe) -> None:
-    """Add the options of one task, and say which other tasks have those that it lacks."""
-    parser.usage = f"{parser.prog} [options]"
-    parser.description = TASK_DESCRIPTION.format(name=recipe.name, help=recipe.help)
-    add_options(parser, recipe.defaults)
-    lacking = (name for name in OPTIONS if not hasattr(recipe.defaults, name))
-    parser.refused = {
-        "--resume": NO_TASK_TO_RESUME,
-        **{option_name(name): no_such_option(recipe, name) for name in lacking},
-    }
-    add_common_arguments(parser, "train", inside=True)
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Train a new model, or resume a run."""
-    if (arguments.recipe is None) == (arguments.resume is None):
+def run(arguments: argparse.Namespace) -> tuple[int, None]:
+    """Train a new model, or resume a run, which prints the result as JSON even if its figures cannot be drawn."""
+    task, resume = arguments.subcommand, arguments.resume
+    if task and resume:
+        raise ValueError(NO_TASK_TO_RESUME)
+    if not task and not resume:
         raise ValueError(NO_TASK)
     given = {name: value for name, value in vars(arguments).items() if name in OPTIONS}
     check_launched(given)
     check_same(
         join(), {"the command": "train", "the version of minitransformer": __version__, "the backend": backend_name()}
     )
-    if arguments.resume is None:
-        recipe = RECIPES[arguments.recipe]
-        opened = new_run(recipe, given)
-    else:
-        opened = resumed_run(arguments.resume, given)
-    with opened as training:
+    with new_run(RECIPES[task], given) if task else resumed_run(resume, given) as training:
         training.carry_out(arguments.json)
     connect().wait()  # not after an error, as the others may be in the middle of a step
-    return 0
+    return 0, None

@@ -3,7 +3,6 @@
 import argparse
 import io
 import itertools
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -21,7 +20,6 @@ from minitransformer.recipes.options import from_1_to
 from minitransformer.recipes.saved import load_model
 from minitransformer.system.files import check_output, read_lines, read_text
 from minitransformer.system.progress import tqdm
-from minitransformer.system.terminal import advanced_options
 from minitransformer.tokenizers import Tokenizer, tokenizer_from_dict
 
 DESCRIPTION = """\
@@ -77,6 +75,12 @@ class Translator(NamedTuple):
         self.note_unseen(tidied)
         return find_translations(self.model, self.tokenizer, tidied, self.beam, self.alpha, on_progress=on_progress)
 
+    def answer(self, sentence: str, brief: bool) -> dict[str, Any]:
+        """Print the translation of a sentence that was typed -> values for JSON."""
+        (translation,) = self.translate([sentence])
+        print(translation.text)
+        return self.values(sentence, translation)
+
     def note_unseen(self, sentences: Sequence[str]) -> None:
         """Say on stderr which characters of the sentences the model has never seen, and how it reads them."""
         unseen = sorted({*"".join(sentences)} - self.characters - {" "}) if self.characters is not None else []
@@ -113,7 +117,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PNG",
         help="draw where each head of cross-attention looks for each token of the translation of one sentence",
     )
-    group = advanced_options(parser)
+    group = parser.add_argument_group("advanced options")
     group.add_argument(
         "--alpha",
         type=float,
@@ -130,8 +134,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--layer", type=int, metavar="N", help="the layer that --attention draws (default: the last)")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Translate, print, and return the exit status."""
+def run(arguments: argparse.Namespace) -> tuple[int, Any]:
+    """Translate, and print."""
     check_options(arguments)
     translator = load_translator(arguments)
     if arguments.sentences:
@@ -146,16 +150,14 @@ def run(arguments: argparse.Namespace) -> int:
             results = translate_lines(translator, lines, bar.update)
         print_texts(results)
     elif on_terminal():
-        return converse(Dialogue("Type a sentence", answering(translator), "translate"), arguments.json)
+        return converse(Dialogue("Type a sentence", translator.answer, "translate"))
     else:
         lines_left = lines_of_input("there is no input to read sentences from: give a sentence or --file")
         results = []
         for lines in chunks(lines_left):
             results += translate_lines(translator, lines)
             print_texts(results[-len(lines) :])
-    if arguments.json:
-        print(json.dumps(results))
-    return 2 if any("error" in result for result in results) else 0
+    return 2 if any("error" in result for result in results) else 0, results
 
 
 def check_options(arguments: argparse.Namespace) -> None:
@@ -198,17 +200,6 @@ def load_translator(arguments: argparse.Namespace) -> Translator:
     characters = metadata.get("characters")
     known = frozenset(characters) if isinstance(characters, str) else None
     return Translator(model, tokenizer_from_dict(metadata["tokenizer"]), arguments.beam, arguments.alpha, known)
-
-
-def answering(translator: Translator) -> Callable[[str, bool], dict[str, Any]]:
-    """How a dialogue answers: it prints the translation of what was typed."""
-
-    def answer(sentence: str, brief: bool) -> dict[str, Any]:
-        (translation,) = translator.translate([sentence])
-        print(translation.text)
-        return translator.values(sentence, translation)
-
-    return answer
 
 
 def translate_lines(

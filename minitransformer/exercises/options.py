@@ -6,7 +6,6 @@ from pathlib import Path
 from minitransformer.exercises.collection import choose_exercises, find_exercises
 from minitransformer.exercises.exercise import Exercise
 from minitransformer.exercises.workshop import Workshop
-from minitransformer.system.terminal import advanced_options
 
 NAMES = "a lesson (06), an exercise (06_attention_backward) or the beginning of its name"
 
@@ -15,9 +14,7 @@ def add_workshop_arguments(parser: argparse.ArgumentParser, exercise: str = "") 
     """Add --folder, and the argument EXERCISE, an optional one, with this help."""
     if exercise:
         parser.add_argument("exercise", metavar="EXERCISE", nargs="?", help=exercise)
-    advanced_options(parser).add_argument(
-        "--folder", type=Path, metavar="FOLDER", help="folder of your own files (default my_exercises)"
-    )
+    parser.add_argument("--folder", type=Path, metavar="FOLDER", help="folder of your own files (default my_exercises)")
 
 
 def chosen(arguments: argparse.Namespace) -> tuple[list[Exercise], Workshop]:

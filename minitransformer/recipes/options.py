@@ -222,7 +222,7 @@ def add_options(parser: argparse.ArgumentParser, defaults: TrainOptions) -> None
         add_option(group, field, getattr(defaults, field.name))
 
 
-def add_option(parser: Any, field: dataclasses.Field, default: Any = None) -> None:
+def add_option(parser: Any, field: dataclasses.Field, default: Any = None, shown: bool = True) -> None:
     """Add the option of one field to a parser, or to a group of it. The help names the `default` if there is one.
 
     An option that is not given leaves no attribute in the parsed arguments.
@@ -230,6 +230,7 @@ def add_option(parser: Any, field: dataclasses.Field, default: Any = None) -> No
     kind, help = _kind(field), field.metadata["help"]
     if default is not None and kind is not bool and "default" not in help:
         help += f" (default {default})"
+    help = help if shown else argparse.SUPPRESS
     reads: dict[str, Any] = {"action": "store_true"} if kind is bool else {"type": kind, "metavar": METAVARS[kind]}
     parser.add_argument(option_name(field.name), dest=field.name, default=argparse.SUPPRESS, help=help, **reads)
 

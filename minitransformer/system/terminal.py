@@ -1,9 +1,10 @@
 """What the terminal can show: its width and its characters."""
 
-import argparse
 import codecs
 import contextlib
 import errno
+import json
+import math
 import os
 import re
 import shlex
@@ -13,6 +14,7 @@ import textwrap
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 WIDEST = 100  # columns: longer lines of prose are hard to read
 NARROWEST = 24  # columns for an explanation beside its example; with fewer, it goes below
@@ -84,11 +86,11 @@ def _wrap_example(line: str, columns: int) -> str:
     return example.rstrip() + "\n" + _wrap(explanation, columns, " " * 6, " " * 6)
 
 
-def advanced_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """The group of a command's help for options that few need. It is made when it is asked for the first time."""
-    title = "advanced options"
-    found = [group for group in parser._action_groups if group.title == title]
-    return found[0] if found else parser.add_argument_group(title)
+def json_line(answer: Any) -> str:
+    """The answer of a command as one line of JSON; numbers of it that are not finite become null."""
+    if isinstance(answer, dict):
+        answer = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in answer.items()}
+    return json.dumps(answer)
 
 
 def one_line(text: object) -> str:

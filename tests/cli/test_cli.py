@@ -10,7 +10,7 @@ import pytest
 
 from minitransformer import __version__, cli
 from minitransformer.backend import BackendUnavailableError, backend_name
-from minitransformer.cli import COMMANDS, GROUPS, WITH_BACKEND, WITH_SEED, main
+from minitransformer.cli import COMMANDS, GROUPS, WITH_BACKEND, WITH_SEED, main, parse
 from tests.cli.run import assert_refused, run
 
 # arguments with which a command ends well and quickly
@@ -40,10 +40,10 @@ def empty_folder(tmp_path, monkeypatch):
 def test_help_of_every_command_begins_with_an_example_and_has_the_options_that_matter(command, capsys):
     status, out, err = run(capsys, command, "--help")
     assert (status, err) == (0, "")
-    everyday, advanced = out.split("\nadvanced options:\n")
-    assert f"\n  minitransformer {command}" in everyday
-    assert "  --json " in advanced
-    assert "  --debug " in advanced
+    own, common = out.split("\ncommon options:\n")
+    assert f"\n  minitransformer {command}" in own
+    assert "  --json " in common
+    assert "  --debug " in common
     out = run(capsys, "train", "copy", "--help").out if command == "train" else out
     for option, commands in WITH_OPTION.items():
         assert (f"\n  {option} " in out) == (command in commands)
@@ -68,6 +68,32 @@ def test_each_command_has_a_file_and_each_file_a_command():
 
 def test_version_is_that_of_the_package(capsys):
     assert run(capsys, "--version") == (0, f"minitransformer {__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["trian"], "there is no command 'trian'; did you mean train? (see minitransformer --help)"),
+        (["train", "txet"], "train: there is no task 'txet'; did you mean text? (see minitransformer train --help)"),
+        (["train", "translate"], "train: there is no task 'translate'; did you mean translation?"),
+        (["experiment", "tabel1"], "there is no experiment 'tabel1'; did you mean table1"),
+        (["train", "copy", "--step", "3", "--sed=1"], "train copy: unrecognized arguments: --sed=1"),
+        (["train", "copy", "--stepz", "3"], "unrecognized arguments: --stepz 3; did you mean --steps 3?"),
+        (["train", "--seed", "3", "reverse"], "unrecognized arguments: reverse: put reverse before the options"),
+        (["poetry"], "there is no command 'poetry'; commands: lesson, sit, start, "),
+    ],
+)
+def test_a_word_that_is_misspelled_or_misplaced_is_refused_with_what_may_be_meant(words, said, capsys):
+    status, out, err = run(capsys, *words)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert said in err
+
+
+@pytest.mark.parametrize(
+    "words", [["relu", "--quick", "gelu"], ["--quick", "relu", "gelu"], ["relu", "gelu", "--quick"]]
+)
+def test_words_of_a_list_may_stand_before_and_after_options(words):
+    assert parse(["gradcheck", *words]).names == [word for word in words if word != "--quick"]
 
 
 @pytest.mark.parametrize("command", sorted(WITH_OPTION["--seed"]))

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from minitransformer.cli import COMMANDS, main, make_parser
+from minitransformer.cli import COMMANDS, main, parse
 from minitransformer.system import terminal
 from minitransformer.system.terminal import error_message, print_in_any_encoding, width, wrap, wrap_help
 
@@ -66,7 +66,7 @@ def test_explanations_of_a_help_text_are_wrapped_beneath_themselves(columns, exp
 def test_help_fits_80_columns(command, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit):
-        make_parser().parse_args([*([command] if command else []), "--help"])
+        parse([*([command] if command else []), "--help"])
     assert [line for line in capsys.readouterr().out.splitlines() if len(line) > 80] == []
 
 
