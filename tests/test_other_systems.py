@@ -61,7 +61,8 @@ def test_the_commands_that_are_printed_suit_the_shell(monkeypatch):
     monkeypatch.setattr(sys, "platform", "win32")
     assert quoted(r"runs\reverse") == r"runs\reverse"
     assert quoted(r"my runs\a") == r'"my runs\a"'
-    assert RunFolder(Path("my runs")).resume_command == 'minitransformer train --resume "my runs"'
+    folder = RunFolder(Path("my runs"))
+    assert folder.command_from(folder.path) == 'minitransformer train --resume "my runs"'
 
 
 def test_the_colon_of_a_drive_does_not_end_the_path_of_a_layer(monkeypatch):

@@ -24,7 +24,7 @@ SHOWN = 20  # labels in the closing table, the commonest
 PATCH, LOOKED_AT = 2, 5  # pixels on a side of a patch; images whose attention is drawn, right ones and wrong ones
 
 
-class ClassifyRecipe(TextRecipe[Any, BERT]):
+class ClassifyRecipe(TextRecipe):
     """A BERT with the pooled head, on sentences with labels."""
 
     name, own_text, unit = "classify", "docstrings of Python's library", "sentence"
@@ -80,7 +80,7 @@ class ClassifyRecipe(TextRecipe[Any, BERT]):
         accuracy, commonest = counts.trace() / len(targets), counts.sum(axis=1).max() / len(targets)
         return {"accuracy": accuracy, "commonest": commonest, "held_out": len(targets)}, counts
 
-    def report(self, trained: Trained[TextOptions, LabelledTask, BERT]) -> list[str]:
+    def report(self, trained: Trained) -> list[str]:
         """The accuracy, and what each label was taken for."""
         result, counts, labels = trained.result, trained.evaluated, trained.data.labels
         lines = [f"{'label':<20} {'held out':>8}  right  most often taken for"]
@@ -90,7 +90,7 @@ class ClassifyRecipe(TextRecipe[Any, BERT]):
         always = f"{'always the commonest label':<26} {result['commonest']:.1%}"
         return [*lines, "", f"{'right, of those held out':<26} {result['accuracy']:.1%}", always]
 
-    def draw(self, trained: Trained[TextOptions, LabelledTask, BERT], folder: Path) -> list[Path]:
+    def draw(self, trained: Trained, folder: Path) -> list[Path]:
         """The loss, and which label was taken for which."""
         from minitransformer.plotting import plot_samples
 
@@ -111,7 +111,7 @@ class DigitsRecipe(ClassifyRecipe):
         steps=4000, warmup=50, weight_decay=0.05, positions="learned", d_model=32, num_layers=2
     )
     memory_like = staticmethod(partial(BERT, num_classes=1))  # a plain partial becomes a method in Python 3.14
-    fitting, resumed_data, metadata = Recipe.fitting, Recipe.resumed_data, Recipe.metadata
+    fitting, metadata = Recipe.fitting, Recipe.metadata
 
     def data(self, options: Any, tokenizer: Tokenizer | None = None) -> DigitsTask:
         """The images."""
@@ -126,7 +126,7 @@ class DigitsRecipe(ClassifyRecipe):
         """The images of any batch, and their patches with [CLS]."""
         return options.batch_size, [1 + (SIDE // PATCH) ** 2]
 
-    def draw(self, trained: Trained[Any, LabelledTask, BERT], folder: Path) -> list[Path]:
+    def draw(self, trained: Trained, folder: Path) -> list[Path]:
         """The loss, which digit was taken for which, and where [CLS] looks in some images."""
         from minitransformer.plotting import plot_images
 

@@ -4,7 +4,7 @@ import dataclasses
 import time
 from collections.abc import Callable
 
-from minitransformer.recipes.processes import of_root
+from minitransformer.training.parallel.connect import connect
 from minitransformer.training.settings import Plan
 
 PLANS = 20  # times that a plan is made, evenly spread
@@ -33,7 +33,7 @@ class ClockedPlan(Plan):
         if not self.next <= step <= self.steps - interval:
             return self
         fit = (step - self.first) * (self.end - now) / (now - self.begun)
-        steps = of_root(step - 1 + max(1, round(fit)))
+        steps = connect().collect(step - 1 + max(1, round(fit)))[0]  # that of the root
         return until(self.end, steps, self.plan_for, begun=self.begun, first=self.first, next=step + interval)
 
 

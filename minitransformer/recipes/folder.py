@@ -26,7 +26,7 @@ import numpy as np
 from minitransformer.backend import backend_name
 from minitransformer.config import flat_fields
 from minitransformer.recipes.options import LONGEST_NAME, TrainOptions
-from minitransformer.recipes.processes import is_root, launcher
+from minitransformer.recipes.processes import launcher
 from minitransformer.system.files import (
     atomic_write,
     check_folder,
@@ -39,6 +39,7 @@ from minitransformer.system.files import (
 )
 from minitransformer.system.terminal import quoted
 from minitransformer.training import History
+from minitransformer.training.parallel.connect import connect
 from minitransformer.training.saving.checkpoint import save_checkpoint
 from minitransformer.training.saving.checkpointer import read_run, saved_steps
 
@@ -111,11 +112,6 @@ class RunFolder:
     def __str__(self) -> str:
         return str(self.path)
 
-    @property
-    def resume_command(self) -> str:
-        """The command that resumes the run."""
-        return self.command_from(self.path)
-
     def command_from(self, path: Path, steps: int | str = "N") -> str:
         """The command that resumes the run from `path`, one of its checkpoints; the newest one needs no name.
 
@@ -130,15 +126,11 @@ class RunFolder:
         """The newest checkpoint, or None."""
         return next(reversed(saved_steps(self.checkpoints)), None)
 
-    def locked(self) -> contextlib.AbstractContextManager[None]:
-        """A context in which no other training can use the folder."""
-        return locked(self.path) if is_root() else contextlib.nullcontext()
-
     def check_unused(self, overwrite: bool) -> None:
         """Raise ValueError for a run that must not be overwritten, finished or not, and for a foreign folder."""
         if self.last_checkpoint and not overwrite:
             raise ValueError(
-                f"{self} holds an unfinished run: resume it with `{self.resume_command}`, "
+                f"{self} holds an unfinished run: resume it with `{self.command_from(self.path)}`, "
                 "or start again with --overwrite"
             )
         if kind_of(self.model) and not overwrite:
@@ -219,8 +211,12 @@ def locked(folder: Path) -> Iterator[None]:
     """A `with` block in which no other training can use `folder`.
 
     It creates the folder, and removes it at the end if nothing was saved there. Raises ValueError, which says who uses
-    the folder, if another training does, and OSError if the folder cannot be written.
+    the folder, if another training does, and OSError if the folder cannot be written. Of several processes the root
+    does all this for the others.
     """
+    if not connect().is_root:
+        yield
+        return
     check_folder(folder)
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     path = folder / "lock"

@@ -5,9 +5,9 @@ from typing import Any
 
 from minitransformer.inspection.memory_estimate import training_memory
 from minitransformer.recipes.options import TrainOptions, option_name
-from minitransformer.recipes.processes import how_many_share
 from minitransformer.recipes.recipe import Recipe
 from minitransformer.system.devices import free_memory
+from minitransformer.training.parallel.connect import connect
 from minitransformer.training.parallel.threads import useful_threads
 
 SIZES = ("config", "length", "d_model", "num_layers", "vocab_size")  # options that make the model or its input smaller
@@ -26,8 +26,7 @@ def check_memory(
     if free is None:
         return
     whole_batch, lengths = recipe.largest_batch(options, data)
-    of_batch, of_machine = how_many_share()
-    sequences = -(-whole_batch // of_batch)
+    sequences = -(-whole_batch // connect().size)
     averages = getattr(recipe.averaging(options), "count", 0)
     threads = options.threads or 1
     has_read = FLOATS_RESUMED if resumed else 1 if getattr(options, "from_", None) else 0
@@ -36,11 +35,11 @@ def check_memory(
         micro_batch_size = -(-sequences // parts)
         num_threads = useful_threads(threads, micro_batch_size, sum(lengths), config.d_model)
         rows = num_threads * -(-micro_batch_size // num_threads)
-        shards = of_batch if options.shard_optimizer else 1
+        shards = connect().size if options.shard_optimizer else 1
         memory = training_memory(
             config, rows, lengths, recipe.memory_like or model_class, num_threads, averages, shards
         )
-        return of_machine * (memory.total - has_read * memory.weights)
+        return connect().processes_here * (memory.total - has_read * memory.weights)
 
     whole = needed(options.grad_accumulation_steps)
     if whole <= free:

@@ -5,14 +5,9 @@ import dataclasses
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-from minitransformer.data.task import EpochTask, Task
 from minitransformer.layers.losses import loss_for
-from minitransformer.models import Transformer
-from minitransformer.models.before_2017.recurrent import Seq2Seq
-from minitransformer.models.since_2017.bert import BERT
-from minitransformer.models.since_2017.gpt import GPT
 from minitransformer.recipes.clock import until
 from minitransformer.recipes.options import (
     TrainOptions,
@@ -23,11 +18,13 @@ from minitransformer.recipes.options import (
     option,
     option_name,
 )
-from minitransformer.recipes.processes import make_optimizer, strategy
-from minitransformer.tokenizers import tokenizer_from_dict
-from minitransformer.training import History, train
+from minitransformer.tokenizers import Tokenizer
+from minitransformer.training import Adam, History, Muon, train
+from minitransformer.training.parallel.connect import connect
+from minitransformer.training.parallel.sharded import ShardedAdam
+from minitransformer.training.parallel.strategy import Strategy
 from minitransformer.training.saving.averaging import AverageOfLast, Averaging
-from minitransformer.training.saving.checkpointer import Checkpointer, SavedRun
+from minitransformer.training.saving.checkpointer import SavedRun
 from minitransformer.training.settings import Plan
 
 MAX_LAYERS = 1000  # in each stack
@@ -38,117 +35,114 @@ RECURRENT: dict[str, dict[str, str]] = {  # what the Transformer replaced, as fi
     for suffix, attention in (("", "none"), ("-attention", "additive"))
 }
 
-Options = TypeVar("Options", bound=TrainOptions)
-Data = TypeVar("Data", bound=Task | EpochTask)
-Model = TypeVar("Model", bound=Transformer | GPT | BERT | Seq2Seq)
-
 
 @dataclasses.dataclass(frozen=True)
-class Trained(Generic[Options, Data, Model]):
+class Trained:
     """A model that was trained and evaluated: everything that tables and figures show."""
 
-    options: Options
-    data: Data
-    model: Model
+    options: Any
+    data: Any
+    model: Any
     history: History
     evaluations: list[Any]  # what the evaluation callback has appended during training
     result: dict[str, Any]
     evaluated: Any  # the second result of `Recipe.evaluate`
 
 
-class Recipe(Generic[Options, Data, Model]):
+class Recipe:
     """One training task. A subclass says what the data is, which model, which schedule, how to evaluate, what to draw.
 
-    `recipes.run.Run` does the rest.
+    `recipes.run.Run` does the rest. Each recipe has options, data and models of its own kinds.
     """
 
     name = ""
     help = ""  # half a line, for the list of tasks
-    defaults: Options
+    defaults: Any  # its TrainOptions
     rate_option = "factor"  # the option that scales the learning rate
     own_text = ""  # what --text replaces
     memory_like: Any = None  # a class of models that need as much memory, if it cannot be found with the model's own
 
-    def fitting(self, given: dict[str, Any]) -> tuple[Options, list[str]]:
+    def fitting(self, given: dict[str, Any]) -> tuple[Any, list[str]]:
         """The defaults for data of the size that the options `given` name, and lines that say why they are these."""
         return self.defaults, []
 
-    def data(self, options: Options) -> Data:
-        """The source of batches: `batch(rng, size)` returns `inputs` for the model and `targets` for the loss."""
+    def data(self, options: Any, tokenizer: Tokenizer | None = None) -> Any:
+        """The source of batches: `batch(rng, size)` returns `inputs` for the model and `targets` for the loss.
+
+        Text is in the tokens of the `tokenizer`, if a run that is resumed or a model to start from has one.
+        """
         raise NotImplementedError
 
-    def resumed_data(self, options: Options, about: dict[str, Any]) -> Data:
-        """`data` for a run that is resumed, of which its checkpoint says what is in `about`."""
-        return self.data(options)
-
-    def source(self, options: Options, data: Data) -> dict[str, Any]:
+    def source(self, options: Any, data: Any) -> dict[str, Any]:
         """The file that `data` was read from, as {"text": path, "sha256": hash of the content}, or {}."""
         return {}
 
-    def model(self, options: Options, data: Data) -> tuple[type[Model], Any]:
+    def model(self, options: Any, data: Any) -> tuple[Any, Any]:
         """The model's class and its configuration."""
         raise NotImplementedError
 
-    def schedule(self, options: Options, config: Any) -> Callable[[int], float]:
+    def schedule(self, options: Any, config: Any) -> Callable[[int], float]:
         """The learning rate of each step, counted from 1."""
         raise NotImplementedError
 
-    def largest_batch(self, options: Options, data: Data) -> tuple[int, list[int]]:
+    def largest_batch(self, options: Any, data: Any) -> tuple[int, list[int]]:
         """How many sequences the largest batch has, and the lengths of all that the model reads of each of them.
 
         The memory estimate uses these.
         """
         raise NotImplementedError
 
-    def averaging(self, options: Options) -> Averaging | None:
+    def averaging(self, options: Any) -> Averaging | None:
         """The object that averages the weights over the end of training, or None."""
         return None
 
-    def layers(
-        self, options: Options, model: Callable[[], Model], data: Data
-    ) -> contextlib.AbstractContextManager[None]:
+    def layers(self, options: Any, model: Callable[[], Any], data: Any) -> contextlib.AbstractContextManager[None]:
         """A context in which the model is trained, which may replace layers; model() makes another new model."""
         return contextlib.nullcontext()
 
     def evaluation_callback(
-        self, options: Options, model: Model, data: Data, evaluations: list[Any]
+        self, options: Any, model: Any, data: Any, evaluations: list[Any]
     ) -> tuple[Callable[[int, History], None] | None, int]:
         """A callback evaluate(step, history) that appends to `evaluations`, and the steps between two calls."""
         return None, 1
 
-    def describe(self, options: Options, model: Model, data: Data) -> str:
+    def describe(self, options: Any, model: Any, data: Any) -> str:
         """One line about what is trained."""
         return f"{self.name}: {model.num_parameters():,} parameters, {options.steps:,} steps"
 
-    def evaluate(self, options: Options, model: Model, data: Data) -> tuple[dict[str, Any], Any]:
+    def evaluate(self, options: Any, model: Any, data: Any) -> tuple[dict[str, Any], Any]:
         """The results on held-out data {name: number}, and an object for `Trained.evaluated`."""
         raise NotImplementedError
 
-    def metadata(self, data: Data) -> dict[str, Any]:
+    def metadata(self, data: Any) -> dict[str, Any]:
         """Metadata for the model's file besides the results, such as the tokenizer."""
         return {}
 
-    def report(self, trained: Trained[Options, Data, Model]) -> list[str]:
+    def report(self, trained: Trained) -> list[str]:
         """The lines that this task adds to the closing table."""
         raise NotImplementedError
 
-    def draw(self, trained: Trained[Options, Data, Model], folder: Path) -> list[Path]:
+    def draw(self, trained: Trained, folder: Path) -> list[Path]:
         """Draw the figures into `folder` -> their paths."""
         raise NotImplementedError
 
-    def train(
-        self,
-        options: Options,
-        model: Model,
-        data: Data,
-        evaluations: list[Any] | None = None,
-        checkpointer: Checkpointer | None = None,
-        resume: tuple[dict, dict] | None = None,
-        end: float | None = None,
-    ) -> History:
-        """Train `model` with this recipe's loss, optimizer, schedule and averaging; until `end`, see ClockedPlan.
+    def train(self, options: Any, model: Any, data: Any) -> History:
+        """Train `model`, without evaluating or saving it."""
+        return train(model, data, **self.how(options, model, data))
 
-        It is evaluated during training if there is a list of `evaluations` to append to.
+    def how(
+        self,
+        options: Any,
+        model: Any,
+        data: Any,
+        evaluations: list[Any] | None = None,
+        about: dict[str, Any] | None = None,
+        end: float | None = None,
+    ) -> dict[str, Any]:
+        """How to train `model`: the arguments of `train`, with this recipe's loss, optimizer, schedule and averaging.
+
+        It is evaluated during training if there is a list of `evaluations` to append to. Until the time `end`, the
+        steps follow the clock, and what is saved `about` the run says how many they are.
         """
         evaluate, interval = None, 1
         if evaluations is not None:
@@ -156,23 +150,28 @@ class Recipe(Generic[Options, Data, Model]):
         averaging = self.averaging(options)
 
         def plan_for(steps: int) -> Plan:
-            if checkpointer:
-                checkpointer.about["options"]["steps"] = steps
+            if about:
+                about["options"]["steps"] = steps
             schedule = self.schedule(dataclasses.replace(options, steps=steps), model.config)
             return Plan(steps, schedule, averaging.until(steps) if isinstance(averaging, AverageOfLast) else averaging)
 
-        return train(
-            model,
-            data,
-            make_optimizer(options, model),
-            loss_fn=loss_for(model, options.label_smoothing),
-            settings=options.settings(interval),
-            plan=plan_for(options.steps) if end is None else until(end, options.steps, plan_for),
-            evaluate=evaluate,
-            checkpointer=checkpointer,
-            resume=resume,
-            strategy=strategy(options),
-        )
+        return {
+            "optimizer": make_optimizer(options, model),
+            "loss_fn": loss_for(model, options.label_smoothing),
+            "settings": options.settings(interval),
+            "plan": until(end, options.steps, plan_for) if end else plan_for(options.steps),
+            "evaluate": evaluate,
+            "strategy": Strategy(options.threads, connect()),
+        }
+
+
+def make_optimizer(options: TrainOptions, model: Any) -> Adam:
+    """Adam as in the paper, or sharded over all processes; or Muon, which each process computes as a whole."""
+    if options.optimizer == "muon":
+        return Muon(model, weight_decay=options.weight_decay)
+    if options.shard_optimizer:
+        return ShardedAdam(model.parameters(), connect(), weight_decay=options.weight_decay)
+    return Adam(model.parameters(), weight_decay=options.weight_decay)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -214,19 +213,12 @@ class CorpusOptions(SizedOptions):
     )
 
 
-CorpusOptionsT = TypeVar("CorpusOptionsT", bound=SizedOptions)
-
-
-class CorpusRecipe(Recipe[CorpusOptionsT, Data, Model]):
+class CorpusRecipe(Recipe):
     """A task on sentences or on text, which may be the user's own. It has a tokenizer, and a cosine schedule."""
 
     rate_option = "peak"
 
-    def resumed_data(self, options: CorpusOptionsT, about: dict[str, Any]) -> Data:
-        """The data, of the tokens that the run has had so far."""
-        return self.data(options, tokenizer_from_dict(about["tokenizer"]))  # type: ignore[call-arg]
-
-    def source(self, options: CorpusOptionsT, data: Any) -> dict[str, Any]:
+    def source(self, options: Any, data: Any) -> dict[str, Any]:
         """The path of the text, and the SHA-256 of its content."""
         text = getattr(options, "text", None)
         return {"text": text and os.path.abspath(text), "sha256": data.sha256}
@@ -235,7 +227,7 @@ class CorpusRecipe(Recipe[CorpusOptionsT, Data, Model]):
         """The tokenizer."""
         return {"tokenizer": data.tokenizer.to_dict()}
 
-    def eval_interval(self, options: CorpusOptionsT) -> int:
+    def eval_interval(self, options: Any) -> int:
         """Steps between two evaluations during training."""
         return options.eval_interval or max(1, options.steps // EVALUATIONS)
 

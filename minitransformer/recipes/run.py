@@ -2,26 +2,26 @@
 
 import contextlib
 import dataclasses
-import json
-import math
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from minitransformer.recipes import RECIPES, get_recipe
-from minitransformer.recipes.changes import other_rate, other_steps
-from minitransformer.recipes.folder import RunFolder, run_name
+from minitransformer.recipes.changes import changes, threads_as_before
+from minitransformer.recipes.folder import RunFolder, locked, run_name
 from minitransformer.recipes.memory import check_memory
 from minitransformer.recipes.options import TrainOptions, from_json, option_name, to_json
-from minitransformer.recipes.processes import agree, how_many, is_root, other_bits, threads_as_before
+from minitransformer.recipes.processes import agree, how_many
 from minitransformer.recipes.recipe import Recipe, Trained, check_evaluations
 from minitransformer.recipes.speed import fit_to_minutes, say_if_slower
 from minitransformer.recipes.start import Start
 from minitransformer.system.files import checksum, delete, kind_of, named_in_errors, reason
 from minitransformer.system.process import limit_threads
-from minitransformer.system.terminal import is_closed_pipe
-from minitransformer.training import Checkpointer, History, NotFiniteError, Stopped, read_run, save_checkpoint
+from minitransformer.system.terminal import is_closed_pipe, json_line
+from minitransformer.tokenizers import tokenizer_from_dict
+from minitransformer.training import Checkpointer, History, NotFiniteError, Stopped, read_run, save_checkpoint, train
+from minitransformer.training.parallel.connect import connect
 from minitransformer.training.saving.checkpointer import SavedRun, newest_checkpoint, saved_steps
 
 # not taken over when a run is resumed
@@ -35,17 +35,17 @@ def new_run(recipe: Recipe, given: dict[str, Any]) -> Iterator["Run"]:
     Its options are those `given`, and defaults that fit the data. Raises ValueError if the folder holds another run,
     unless `overwrite` is given, and if another training uses it.
     """
+    check_given(recipe, given)
     start = Start.load(given["from_"], recipe) if given.get("from_") is not None else None
     defaults, reasons = start.fitting(recipe, given) if start else recipe.fitting(given)
-    options = choose_options(recipe, defaults, given)
+    options = dataclasses.replace(defaults, **given)
     folder = RunFolder(options.runs / (options.name or run_name(recipe.name, options, defaults)))
-    with folder.locked():
-        if is_root():
+    with locked(folder.path):
+        if connect().is_root:
             folder.check_unused(options.overwrite)
-        data = recipe.resumed_data(options, {"tokenizer": start.tokenizer.to_dict()}) if start else recipe.data(options)
-        training = Run(recipe, options, data, folder, start)
+        training = Run(recipe, options, recipe.data(options, start and start.tokenizer), folder, start=start)
         del start  # its weights
-        if reasons and is_root():
+        if reasons:
             print(*reasons, sep="\n", flush=True)
         yield training
 
@@ -58,11 +58,12 @@ def resumed_run(path: Path, given: dict[str, Any]) -> Iterator["Run"]:
     than the run was started with, and if another training uses the folder; OSError if there is nothing to resume.
     """
     folder = folder_of(find_checkpoint(path))
-    with folder.locked():
+    with locked(folder.path):
         checkpoint = find_checkpoint(path)
         saved = read_sound(folder, checkpoint)
         recipe, before = saved_options(checkpoint, saved)
-        options = choose_options(recipe, before, given, resumed=True)
+        check_given(recipe, given, resumed=True)
+        options = dataclasses.replace(before, **given)
         kept = checkpoint == folder.kept and kind_of(folder.model)
         if kept and options.steps <= saved.step and options.minutes is None:
             raise ValueError(
@@ -74,35 +75,21 @@ def resumed_run(path: Path, given: dict[str, Any]) -> Iterator["Run"]:
         data = load_same_data(recipe, options, saved)
         if "threads" not in given:
             options = dataclasses.replace(options, threads=threads_as_before(saved))
-        changes = (
-            *other_rate(recipe, before, options, saved),
-            *other_steps(recipe, before, options, saved),
-            *other_bits(before, options, saved),
-        )
-        print(f"resuming {recipe.name} after step {saved.step:,}", *changes, sep="\n")
-        yield Run(recipe, options, data, folder, saved)
+        print(f"resuming {recipe.name} after step {saved.step:,}", *changes(recipe, before, options, saved), sep="\n")
+        yield Run(recipe, options, data, folder, saved=saved)
 
 
-def choose_options(recipe: Recipe, options: TrainOptions, given: dict[str, Any], resumed: bool = False) -> TrainOptions:
-    """`options` with those that are `given` instead, {name of the field: value}.
-
-    Raises ValueError for an option of other tasks, and for one that cannot be changed when a run is `resumed`.
-    """
-    if given.keys() >= {"steps", "minutes"}:
-        raise ValueError("--steps and --minutes exclude each other")
-    fields = {field.name: field for field in dataclasses.fields(options)}
+def check_given(recipe: Recipe, given: dict[str, Any], resumed: bool = False) -> None:
+    """ValueError for an option of other tasks, and for one that cannot be changed when a run is `resumed`."""
+    fields = {field.name: field for field in dataclasses.fields(recipe.defaults)}
     for name in given:
         if name not in fields:
-            raise ValueError(no_such_option(recipe, name))
+            tasks = ", ".join(other.name for other in RECIPES.values() if hasattr(other.defaults, name))
+            raise ValueError(f"{recipe.name} has no option {option_name(name)}; tasks with this option: {tasks}")
         if resumed and not fields[name].metadata["resumable"]:
-            raise ValueError(f"{option_name(name)} cannot be changed when a run is resumed")
-    return dataclasses.replace(options, **given)
-
-
-def no_such_option(recipe: Recipe, name: str) -> str:
-    """What is said about an option of other tasks."""
-    tasks = ", ".join(other.name for other in RECIPES.values() if hasattr(other.defaults, name))
-    return f"{recipe.name} has no option {option_name(name)}; tasks with this option: {tasks}"
+            raise ValueError(f"{option_name(name)} must follow a task, and cannot be changed when a run is resumed")
+    if given.keys() >= {"steps", "minutes"}:
+        raise ValueError("--steps and --minutes exclude each other")
 
 
 def find_checkpoint(path: Path) -> Path:
@@ -181,7 +168,8 @@ def saved_options(checkpoint: Path, saved: SavedRun) -> tuple[Recipe, TrainOptio
 def load_same_data(recipe: Recipe, options: TrainOptions, saved: SavedRun) -> Any:
     """The data of a saved run. Raises ValueError if its content has changed, and FileNotFoundError if it is missing."""
     try:
-        data = recipe.resumed_data(options, saved.about)
+        tokenizer = saved.about.get("tokenizer")
+        data = recipe.data(options, tokenizer and tokenizer_from_dict(tokenizer))
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{error}: if the text was moved, say where it is with --text") from error
     before, now = saved.about["data"], recipe.source(options, data)
@@ -194,37 +182,47 @@ def load_same_data(recipe: Recipe, options: TrainOptions, saved: SavedRun) -> An
     return data
 
 
-class Interrupted(Stopped):
-    """A run was interrupted in the middle of a step."""
-
-
 class Run:
-    """One training of a recipe in its folder, from the first step of new weights or of a Start, or from a SavedRun."""
+    """One training of a recipe in its folder: from the first step of new weights, of a Start, or of a SavedRun."""
 
     def __init__(
-        self, recipe: Recipe, options: TrainOptions, data: Any, folder: RunFolder, begun: SavedRun | Start | None = None
+        self,
+        recipe: Recipe,
+        options: TrainOptions,
+        data: Any,
+        folder: RunFolder,
+        *,
+        saved: SavedRun | None = None,
+        start: Start | None = None,
     ) -> None:
-        saved = begun if isinstance(begun, SavedRun) else None
-        start = begun if isinstance(begun, Start) else None
         model_class, config = recipe.model(options, data)
         if start:
             config = start.config(model_class, options.dropout)
-        source = recipe.source(options, data)
+        source, taken = recipe.source(options, data), saved.step if saved else 0
         asked = options.threads if saved is None else None
-        read = {**source, "weights": checksum({}, start.model.state_dict())} if start else source
-        options = agree(recipe.name, options, config, read, saved.step if saved else 0)
+        weights = {"weights": checksum({}, start.model.state_dict())} if start else {}
+        options = agree(recipe.name, options, config, {**source, **weights}, taken)
         check_memory(recipe, options, data, model_class, config, resumed=saved is not None)
-        options, self.end = fit_to_minutes(recipe, options, data, saved.step if saved else 0)
+        options, self.end = fit_to_minutes(recipe, options, data, taken)
         if asked:
             say_if_slower(recipe, options, config, data)
         self.recipe, self.options, self.data, self.folder, self.saved = recipe, options, data, folder, saved
         old = saved.model if saved else start.copy(model_class, config, options.seed) if start else None
         self.model: Any = old or model_class(config, seed=options.seed)
         self.evaluations: list[Any] = saved.about.get("evaluations", []) if saved else []
-        self.run_id: str = saved.about.get("run", "none") if saved else secrets.token_hex(8)
-        self.checkpointer = Checkpointer(folder.checkpoints, options.checkpoint_interval, options.keep_checkpoints)
+        self.about: dict[str, Any] = {
+            "run": saved.about.get("run", "none") if saved else secrets.token_hex(8),
+            "recipe": recipe.name,
+            "options": to_json(options),
+            "data": source,
+        }
+        self.checkpointer = Checkpointer(
+            folder.checkpoints,
+            options.checkpoint_interval,
+            options.keep_checkpoints,
+            about={**self.about, "evaluations": self.evaluations, **recipe.metadata(data)},
+        )
         self.checkpointer.newest = saved.path if saved else None
-        self.about = {"run": self.run_id, "recipe": recipe.name, "options": to_json(options), "data": source}
 
     def carry_out(self, as_json: bool = False) -> dict[str, Any]:
         """Train, evaluate, print the table, save the model, and draw the figures -> the result.
@@ -233,15 +231,15 @@ class Run:
         printed, as JSON in the last line.
         """
         recipe, options, model, data = self.recipe, self.options, self.model, self.data
-        self.checkpointer.about = {**self.about, "evaluations": self.evaluations, **recipe.metadata(data)}
         with self.explaining_errors():
-            if is_root():
+            if connect().is_root:
                 self.prepare_folder()
             print(recipe.describe(options, model, data) + how_many(recipe.name, options, model.config), flush=True)
             with recipe.layers(options, lambda: type(model)(model.config, seed=options.seed), data):
+                how = recipe.how(options, model, data, self.evaluations, self.about, self.end)
                 state = self.saved.state if self.saved else None
-                history = recipe.train(options, model, data, self.evaluations, self.checkpointer, state, self.end)
-            if not is_root():
+                history = train(model, data, **how, checkpointer=self.checkpointer, resume=state)
+            if not connect().is_root:
                 return {}
             trained = self.evaluate(history)
             print("", *recipe.report(trained), *table(trained.result), sep="\n", flush=True)
@@ -250,7 +248,7 @@ class Run:
             self.save_outputs(trained)
         finally:
             if as_json:
-                print(to_json_line(trained.result))
+                print(json_line(trained.result))
         return trained.result
 
     def prepare_folder(self) -> None:
@@ -259,7 +257,7 @@ class Run:
             self.folder.delete_checkpoints()
             delete(self.folder.kept)
         if kind_of(self.folder.model):  # config.json describes that model until the new one is saved
-            self.folder.set_run_id(self.run_id)
+            self.folder.set_run_id(self.about["run"])
         else:
             self.folder.write_config(self.about, self.model)
 
@@ -298,22 +296,20 @@ class Run:
             error.advice = self.advice_after(error)
             raise
         except Stopped as stopped:
-            stopped.advice = f"resume with: {self.folder.resume_command}"
+            stopped.advice = f"resume with: {self.folder.command_from(self.folder.path)}"
             raise
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, OSError, MemoryError) as error:
             last = self.newest_checkpoint
-            if last is None:
-                raise
-            interruption = Interrupted(f"stopped, the newest checkpoint is {last}", last)
-            interruption.advice = f"resume with: {self.folder.command_from(last, self.options.steps)}"
-            raise interruption from None
-        except (OSError, MemoryError) as error:
+            advice = f"resume with: {self.folder.command_from(last, self.options.steps)}" if last else ""
             if is_closed_pipe(error):
                 raise
-            last, hint = self.newest_checkpoint, "no checkpoint has been saved"
-            if last:
-                command = self.folder.command_from(last, self.options.steps)
-                hint = f"the newest checkpoint is {last}, resume with: {command}"
+            if isinstance(error, KeyboardInterrupt):
+                if last is None:
+                    raise
+                interruption = Stopped(f"stopped, the newest checkpoint is {last}", last)
+                interruption.advice = advice
+                raise interruption from None
+            hint = f"the newest checkpoint is {last}, {advice}" if last else "no checkpoint has been saved"
             kind, what = (OSError, reason(error)) if isinstance(error, OSError) else (MemoryError, error)
             raise kind(f"{what}; {hint}") from error
 
@@ -343,8 +339,3 @@ def table(result: dict[str, Any]) -> list[str]:
         f"{'seconds of training':<26} {result['seconds']:.1f}",
         f"{'tokens per second':<26} {result['tokens_per_second']:,.0f}",
     ]
-
-
-def to_json_line(result: dict[str, Any]) -> str:
-    """The result as one line of JSON; numbers that are not finite become null."""
-    return json.dumps({k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in result.items()})

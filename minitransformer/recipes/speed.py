@@ -5,8 +5,9 @@ import time
 from typing import Any
 
 from minitransformer.recipes.options import TrainOptions
-from minitransformer.recipes.processes import of_root, threads_of_each
+from minitransformer.recipes.processes import threads_of_each
 from minitransformer.recipes.recipe import Recipe
+from minitransformer.training.parallel.connect import connect
 
 
 def seconds_of_a_step(recipe: Recipe, options: TrainOptions, data: Any, warm_up: int = 2, steps: int = 10) -> float:
@@ -25,7 +26,7 @@ def fit_to_minutes(recipe: Recipe, options: TrainOptions, data: Any, taken: int)
     end = time.perf_counter() + 60 * options.minutes
     print(f"measuring the speed for {options.minutes:g} minutes of training", flush=True)
     seconds = seconds_of_a_step(recipe, options, data)
-    steps = of_root(taken + max(1, round((end - time.perf_counter()) / seconds)))
+    steps = connect().collect(taken + max(1, round((end - time.perf_counter()) / seconds)))[0]  # that of the root
     return dataclasses.replace(options, steps=steps), end
 
 
@@ -35,9 +36,8 @@ def say_if_slower(recipe: Recipe, options: TrainOptions, config: Any, data: Any)
     Nothing is measured for a model that is wide enough to get as many by itself.
     """
     several = options.threads or 1
-    if of_root(
-        several <= threads_of_each(config, options)
-    ):  # all processes measure, or none: their machines may differ
+    enough = connect().collect(several <= threads_of_each(config, options))[0]
+    if enough:  # in the root: all processes measure, or none, and their machines may differ
         return
     print(f"measuring whether {several} threads are faster than one", flush=True)
     one, shared = (

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -45,9 +45,6 @@ OPENING = 40  # characters of a prompt from the held-out text, at most
 READ = 2_000_000  # bytes of the training text that the compressor sees: the last
 SHORT, LONG = 160, 800  # characters of a sample, during training and at its end
 
-Windows = TypeVar("Windows", TextTask, MaskedTask)
-Model = TypeVar("Model", GPT, BERT)
-
 
 @dataclasses.dataclass(frozen=True)
 class TextOptions(CorpusOptions):
@@ -71,7 +68,7 @@ class TextOptions(CorpusOptions):
         return {**super().sizes(), "max_len": self.length}
 
 
-class TextRecipe(CorpusRecipe[TextOptions, Windows, Model]):
+class TextRecipe(CorpusRecipe):
     """A task on text."""
 
     defaults = TextOptions(batch_size=8, positions="rope")
@@ -92,7 +89,7 @@ class TextRecipe(CorpusRecipe[TextOptions, Windows, Model]):
         a_step: float = asked.batch_size * asked.length  # in characters
         if asked.tokenizer == "bpe":
             size = fitting_vocab_size(characters)
-            fits |= {"vocab_size": size} if self.defaults.tokenizer == "bpe" else {}  # else `make_tokenizer` takes it
+            fits |= {"vocab_size": size} if self.defaults.tokenizer == "bpe" else {}  # else `tokens` takes it
             a_step *= 1.5 + 0.4 * math.log2((asked.vocab_size or size) / SMALLEST)  # as measured
         least, most = LEAST // asked.batch_size, MOST // asked.batch_size
         fits |= {"steps": max(1, least, min(most, round(READS * characters / a_step)))}
@@ -112,20 +109,28 @@ class TextRecipe(CorpusRecipe[TextOptions, Windows, Model]):
         return TextTask(corpus, self.tokens(options, corpus, tokenizer), options.length)
 
     def tokens(self, options: TextOptions, corpus: Corpus, tokenizer: Tokenizer | None) -> Tokenizer:
-        """`tokenizer`, or a new one of the `corpus`. Raises ValueError if that of an older model lacks characters."""
+        """`tokenizer`, or a new one of the `corpus`: all of its characters, bytes, or the commonest byte pairs.
+
+        Raises ValueError if that of an older model lacks characters.
+        """
         if tokenizer:
             check_known(tokenizer, "".join(corpus), "the text")
-        return tokenizer or make_tokenizer(options, corpus)
+            return tokenizer
+        if options.tokenizer == "characters":
+            return CharacterTokenizer.train(corpus.train + corpus.held_out)
+        if options.tokenizer == "bytes":
+            return BytePairTokenizer()
+        return BytePairTokenizer.train(corpus.train, options.vocab_size or fitting_vocab_size(len(corpus.train)))
 
     def schedule(self, options: TextOptions, config: Any) -> Callable[[int], float]:
         """A cosine with a short warm-up."""
         return partial(cosine, steps=options.steps, peak=options.peak, warmup=options.warmup)
 
-    def largest_batch(self, options: TextOptions, data: Windows) -> tuple[int, list[int]]:
+    def largest_batch(self, options: TextOptions, data: Any) -> tuple[int, list[int]]:
         """The windows of any batch, and their length."""
         return options.batch_size, [options.length]
 
-    def describe(self, options: TextOptions, model: Model, data: Windows) -> str:
+    def describe(self, options: TextOptions, model: Any, data: Any) -> str:
         """The text, and the model."""
         fewer = " (no more byte pairs occur twice)" if data.tokenizer.vocab_size < (options.vocab_size or 0) else ""
         return (
@@ -135,7 +140,7 @@ class TextRecipe(CorpusRecipe[TextOptions, Windows, Model]):
         )
 
     def evaluation_callback(
-        self, options: TextOptions, model: Model, data: Windows, evaluations: list[Any]
+        self, options: TextOptions, model: Any, data: Any, evaluations: list[Any]
     ) -> tuple[Callable[[int, History], None], int]:
         """Bits per character of some held-out windows, at regular intervals."""
         windows = [spread_windows(data)]
@@ -150,21 +155,21 @@ class TextRecipe(CorpusRecipe[TextOptions, Windows, Model]):
 
         return evaluate, self.eval_interval(options)
 
-    def per_unit(self, data: Windows, batches: Iterable[TextBatch]) -> float:
+    def per_unit(self, data: Any, batches: Iterable[TextBatch]) -> float:
         """The targets of `batches` in a unit."""
         return tokens_per_character(data, batches)
 
-    def show(self, options: TextOptions, model: Model, data: Windows) -> None:
+    def show(self, options: TextOptions, model: Any, data: Any) -> None:
         """Print a sample of the model's output. The base class prints nothing."""
 
-    def evaluate(self, options: TextOptions, model: Model, data: Windows) -> tuple[dict[str, Any], Any]:
+    def evaluate(self, options: TextOptions, model: Any, data: Any) -> tuple[dict[str, Any], Any]:
         """Bits per character, and the perplexity of a token, on all of the held-out text."""
         batches = list(data.held_out_batches(64))
         nats = mean_loss(model, batches, options.micro_batch_size)
         bits = nats / math.log(2) * tokens_per_character(data, batches)
         return {"bits_per_character": bits, "perplexity": math.exp(nats)}, None
 
-    def draw(self, trained: Trained[TextOptions, Windows, Model], folder: Path) -> list[Path]:
+    def draw(self, trained: Trained, folder: Path) -> list[Path]:
         """The loss, and the bits per character of the held-out text."""
         from minitransformer.plotting import plot_text_training
 
@@ -175,12 +180,12 @@ class TextRecipe(CorpusRecipe[TextOptions, Windows, Model]):
         plot_text_training(trained.history, steps, bits, path, self.name, self.unit, self.lines, per_unit)
         return [path]
 
-    def report(self, trained: Trained[TextOptions, Windows, Model]) -> list[str]:
+    def report(self, trained: Trained) -> list[str]:
         """Bits per character."""
         return [f"{f'bits per {self.unit}, held out':<34} {trained.result['bits_per_character']:.3f}"]
 
 
-class WritingRecipe(TextRecipe[TextTask, GPT]):
+class WritingRecipe(TextRecipe):
     """A GPT on Shakespeare's plays, or on any text."""
 
     def __init__(self, name: str, help: str, own_text: str, load: Callable[[], Corpus]) -> None:
@@ -197,7 +202,7 @@ class WritingRecipe(TextRecipe[TextTask, GPT]):
         numbers, evaluated = super().evaluate(options, model, data)
         return {**numbers, "xz_bits_per_character": 8 * size / data.held_out_characters}, evaluated
 
-    def report(self, trained: Trained[TextOptions, TextTask, GPT]) -> list[str]:
+    def report(self, trained: Trained) -> list[str]:
         """A yardstick besides."""
         bits = trained.result["xz_bits_per_character"]
         return [*super().report(trained), f"{'the same of xz, for comparison':<34} {bits:.3f}, after the training text"]
@@ -206,7 +211,7 @@ class WritingRecipe(TextRecipe[TextTask, GPT]):
         """A sample."""
         tqdm.write(sample(model, data, SHORT))
 
-    def draw(self, trained: Trained[TextOptions, TextTask, GPT], folder: Path) -> list[Path]:
+    def draw(self, trained: Trained, folder: Path) -> list[Path]:
         """The loss, and a sample of text."""
         text = sample(trained.model, trained.data, LONG)
         print(f"\n{text}")
@@ -216,7 +221,7 @@ class WritingRecipe(TextRecipe[TextTask, GPT]):
         return [*super().draw(trained, folder), path]
 
 
-class MaskedRecipe(TextRecipe[MaskedTask, BERT]):
+class MaskedRecipe(TextRecipe):
     """A BERT on Shakespeare's plays, or on any text, that predicts 15 % of the tokens."""
 
     name, own_text = "masked", PLAYS
@@ -246,15 +251,6 @@ def tokens_per_character(data: TextTask | MaskedTask, batches: Iterable[TextBatc
     targets = np.concatenate([batch.targets.ravel() for batch in batches])
     targets = targets[counted_targets(targets, data.padding)]
     return len(targets) / max(1, data.tokenizer.count_characters(targets))
-
-
-def make_tokenizer(options: TextOptions, corpus: Corpus) -> Tokenizer:
-    """The tokenizer of a text: all of its characters, or the byte pairs that its training part has most often."""
-    if options.tokenizer == "characters":
-        return CharacterTokenizer.train(corpus.train + corpus.held_out)
-    if options.tokenizer == "bytes":
-        return BytePairTokenizer()
-    return BytePairTokenizer.train(corpus.train, options.vocab_size or fitting_vocab_size(len(corpus.train)))
 
 
 def fitting_vocab_size(characters: int) -> int:

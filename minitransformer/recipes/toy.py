@@ -63,7 +63,7 @@ class ToyOptions(TrainOptions):
             raise ValueError(f"--mine excludes {name}: the attention of the exercises is full, without groups")
 
 
-class ToyRecipe(Recipe[ToyOptions, Task, Model]):
+class ToyRecipe(Recipe):
     """A toy task. The options' defaults train the tiny model to nearly 100 % exact match."""
 
     options_class: type[ToyOptions] = ToyOptions
@@ -77,7 +77,7 @@ class ToyRecipe(Recipe[ToyOptions, Task, Model]):
         """The task itself, whatever the model."""
         return get_task(self.name)
 
-    def data(self, options: ToyOptions) -> Task:
+    def data(self, options: ToyOptions, tokenizer: Any = None) -> Task:
         """The task; for GPT each pair as one sequence."""
         task = self.task(options)
         return PromptedTask(task) if options.model == "gpt" else task
@@ -117,9 +117,7 @@ class ToyRecipe(Recipe[ToyOptions, Task, Model]):
         """The sequences of any batch, and the lengths in a sample."""
         return options.batch_size, [ids.shape[1] for ids in data.batch(np.random.default_rng(0), SAMPLED).inputs]
 
-    def layers(
-        self, options: ToyOptions, model: Callable[[], Model], data: Task
-    ) -> contextlib.AbstractContextManager[None]:
+    def layers(self, options: Any, model: Callable[[], Model], data: Task) -> contextlib.AbstractContextManager[None]:
         """With --mine, the learner's own layers."""
         return own_layers(model, data) if options.mine else contextlib.nullcontext()
 
@@ -129,7 +127,7 @@ class ToyRecipe(Recipe[ToyOptions, Task, Model]):
         decoded, score = decode_and_score(model, batch)
         return {"exact_match": score, "held_out": len(decoded)}, (batch, decoded)
 
-    def draw(self, trained: Trained[ToyOptions, Task, Model], folder: Path) -> list[Path]:
+    def draw(self, trained: Trained, folder: Path) -> list[Path]:
         """The loss, and where each output token of the longest example attends, if the model has attention."""
         from minitransformer import plotting
 
@@ -138,7 +136,7 @@ class ToyRecipe(Recipe[ToyOptions, Task, Model]):
         floor = smoothed_loss_floor(options.label_smoothing, model.config.vocab_size)
         plotting.plot_training(history, loss_path, f"Training loss of {self.name}", floor)
         row = int((batch.source != PAD).sum(axis=1).argmax())  # the longest example is the most informative
-        example = type(batch)(*(ids[row : row + 1, : _length(ids[row])] for ids in batch))
+        example = type(batch)(*(ids[row : row + 1, : (ids[row] != PAD).sum()] for ids in batch))
         if isinstance(model, Seq2Seq) and model.attention is None:
             return [loss_path]
         weights, queries, keys = last_attention(model, example)
@@ -148,7 +146,7 @@ class ToyRecipe(Recipe[ToyOptions, Task, Model]):
         plotting.plot_attention(weights, rows, columns, attention_path, title)
         return [loss_path, attention_path]
 
-    def report(self, trained: Trained[ToyOptions, Task, Model]) -> list[str]:
+    def report(self, trained: Trained) -> list[str]:
         """The exact match, and three examples."""
         result, (batch, decoded), task = trained.result, trained.evaluated, self.task(trained.options)
         percent = math.floor(1000 * result["exact_match"]) / 10  # rounded down: 100.0 % means every one
@@ -197,11 +195,6 @@ def smoothed_loss_floor(eps: float, V: int) -> float:
         return 0.0
     right, others = 1.0 - eps + eps / V, eps / V
     return -right * math.log(right) - (V - 1) * others * math.log(others)
-
-
-def _length(ids: np.ndarray) -> int:
-    """The number of tokens before the padding."""
-    return int((ids != PAD).sum())
 
 
 TOY_RECIPES = (

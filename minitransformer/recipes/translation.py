@@ -103,7 +103,7 @@ class Translated(NamedTuple):
     translations: list[str]  # by beam search
 
 
-class TranslationRecipe(CorpusRecipe[TranslationOptions, TranslationTask, Model]):
+class TranslationRecipe(CorpusRecipe):
     """An encoder-decoder on pairs of sentences, with byte pairs that both languages share."""
 
     name = "translation"
@@ -194,9 +194,7 @@ class TranslationRecipe(CorpusRecipe[TranslationOptions, TranslationTask, Model]
 
         return evaluate, self.eval_interval(options)
 
-    def evaluate(
-        self, options: TranslationOptions, model: Model, data: TranslationTask
-    ) -> tuple[dict[str, Any], Translated]:
+    def evaluate(self, options: Any, model: Model, data: TranslationTask) -> tuple[dict[str, Any], Translated]:
         """Perplexity and exact match, and if sacrebleu is installed BLEU and chrF, on all test pairs."""
         sources, references = (list(side) for side in zip(*data.test.pairs, strict=True))
         beam, greedy = (translate(model, data.tokenizer, sources, beam=beam) for beam in (4, 1))
@@ -213,7 +211,7 @@ class TranslationRecipe(CorpusRecipe[TranslationOptions, TranslationTask, Model]
             )
         return {**numbers, "test_pairs": len(sources)}, Translated(sources, references, beam)
 
-    def report(self, trained: Trained[TranslationOptions, TranslationTask, Model]) -> list[str]:
+    def report(self, trained: Trained) -> list[str]:
         """The scores, and ten translations."""
         result, translated = trained.result, trained.evaluated
         lines = [
@@ -243,7 +241,7 @@ class TranslationRecipe(CorpusRecipe[TranslationOptions, TranslationTask, Model]
             lines.append(f"{f'BLEU, {group.words} words':<26} {group.bleu:.2f} on {group.sentences} sentences")
         return [*lines, *samples, ""]
 
-    def draw(self, trained: Trained[TranslationOptions, TranslationTask, Model], folder: Path) -> list[Path]:
+    def draw(self, trained: Trained, folder: Path) -> list[Path]:
         """The loss, BLEU by length, all translations of the test, and where the model attends in ten of them."""
         from minitransformer import plotting
 

@@ -49,4 +49,4 @@ def test_long_names_are_cut_and_remain_different():
 
 def test_command_that_resumes_can_be_pasted_into_a_shell(tmp_path):
     folder = RunFolder(tmp_path / "my runs" / "it's")
-    assert folder.resume_command.endswith("""/my runs/it'"'"'s'""")
+    assert folder.command_from(folder.path).endswith("""/my runs/it'"'"'s'""")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from minitransformer.models import TransformerConfig
-from minitransformer.recipes import get_recipe, processes
+from minitransformer.recipes import changes, get_recipe, memory, processes
 from minitransformer.recipes.folder import RunFolder
 from minitransformer.recipes.memory import check_memory
 from minitransformer.system.process import THREAD_VARIABLES, limit_threads
@@ -26,7 +26,8 @@ def start(monkeypatch):
 
     def start(size, here=None):
         one = types.SimpleNamespace(size=size, processes_here=here or size)
-        monkeypatch.setattr(processes, "connect", lambda: one)
+        for user in (processes, changes, memory):
+            monkeypatch.setattr(user, "connect", lambda: one)
 
     return start
 
@@ -71,7 +72,7 @@ def test_resumed_processes_have_no_more_threads_in_total_than_before(before, thr
     saved = saved_by(before, threads)
     assert (saved.processes, saved.num_threads) == (before, threads)
     start(after)
-    assert processes.threads_as_before(saved) == each
+    assert changes.threads_as_before(saved) == each
 
 
 def test_backend_that_one_process_alone_has_is_refused_by_all(monkeypatch):
@@ -108,7 +109,7 @@ def said(start):
         options = dataclasses.replace(COPY.defaults, threads=1, deterministic=True)
         changed = [dataclasses.replace(options, **each) for each in (before, after)]
         start(size)
-        return list(processes.other_bits(*changed, saved_by(saved)))
+        return list(changes.other_bits(*changed, saved_by(saved)))
 
     return said
 
