@@ -26,14 +26,13 @@ ROOT = FOLDER.parent
 class Source(NamedTuple):
     """Where a figure comes from."""
 
-    command: str  # the arguments of `minitransformer`, or a script and its arguments
+    command: str  # the arguments of `minitransformer`
     path: str  # what the command writes, below ROOT
 
     @property
     def words(self) -> list[str]:
         """What Python runs."""
-        words = shlex.split(self.command)
-        return words if words[0].endswith(".py") else ["-m", "minitransformer", *words]
+        return ["-m", "minitransformer", *shlex.split(self.command)]
 
 
 SENTENCE = "Am dritten Tag kamen die Boten des Königs zurück."  # the attention of its translation is drawn
@@ -53,6 +52,7 @@ FIGURES = {
             "bench_speculative.png": "speculative",  # of the two runs that docs/benchmarks.md trains
             "bench_scaling.png": "step-growth --seconds 5",
             "scaling.png": "communication --seconds 20",
+            "preferences.png": "preferences",
             "compare_attention.png": "attention-kinds",
             "compare_sharpness.png": "sharpness",
             "lengths.png": "lengths --steps 2000",
@@ -118,7 +118,6 @@ FIGURES = {
         )
         for suffix, options in (("", "--layer 2"), ("_encoder", "--attention-of encoder --layer 1"))
     },
-    "preferences.png": Source("docs/record_preferences.py", "runs/preferences.png"),
 }
 
 

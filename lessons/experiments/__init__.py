@@ -24,4 +24,5 @@ EXPERIMENTS = (
     "experts",
     *("scaling-law", "knock-out", "faithfulness", "adversary", "coreference", "induction", "grokking", "superposition"),
     *("since-2017", "attention-kinds", "lengths", "curves", "sharpness", "speedrun"),
+    *("digits", "classification", "denoising", "finetuning", "preferences", "sharing", "decoders"),
 )

@@ -10,13 +10,18 @@ from experiments import (
     alignment,
     attention_cost,
     attention_kinds,
+    classification,
     communication,
     coreference,
     curves,
+    decoders,
     decoding,
+    denoising,
     device,
+    digits,
     experts,
     faithfulness,
+    finetuning,
     gradient_reach,
     grokking,
     heads,
@@ -24,10 +29,12 @@ from experiments import (
     knock_out,
     lengths,
     one_vector,
+    preferences,
     processes,
     recall,
     recurrent,
     scaling_law,
+    sharing,
     sharpness,
     since_2017,
     speculative,
@@ -68,20 +75,36 @@ CONSTANTS = {
         "TESTED": 5,
         "PAIRS": (2, 5),
     },
+    classification: {
+        **{"SEEDS": 2, "STEPS": {30: 1, 60: 1, 90: 1}, "HIDDEN": 1, "BATCH": 2},
+        "HIDDEN_BATCH": 2,
+    },
     coreference: {
         "SEEDS": 2,
         "STEPS": 3,
         "TESTED": 5,
         "SIZES": {**coreference.SIZES, "d_model": 8, "d_ff": 4},
     },
+    decoders: {"SMALLER": {"vocab_size": 1001, "hidden_size": 16, "num_hidden_layers": 1}},
     decoding: {"COUNT": 4, "LONG": 32, "RECOMPUTED": (16, 32), "BATCHES": (1, 2)},
     device: {"PARTS": {"part": lambda progress: (["a line"], {"value": 1}, True)}},
+    denoising: {
+        "OPTIONS": (
+            *("--steps", "2", "--d-model", "16", "--num-layers", "1"),
+            *("--batch-size", "2", "--vocab-size", "300"),
+        )
+    },
+    digits: {"STEPS": 2, "SEEDS": 3},
     equal_terms: {"BATCH": 4, "TESTED": 4},
     experts: {"SEEDS": 2, "STEPS": 2, "SIZES": {**experts.SIZES, "d_model": 8, "d_ff": 4}},
     faithfulness: {
         "STEPS": {task: {True: 2, False: 3} for task in ("reverse", "vote")},
         "TESTED": {task: {True: 1, False: 2} for task in ("reverse", "vote")},
         "COPIES": (1, 3),
+    },
+    finetuning: {
+        **{"PLAYS": 1, "LIBRARY": 1, "BATCH": 2, "WINDOWS": 2, "TURNS": 2, "SEEDS": 2},
+        "SIZES": {**finetuning.SIZES, "d_model": 32, "d_ff": 32},
     },
     gradient_reach: {"DISTANCES": (1, 4)},
     grokking: {"SEEDS": 2, "STEPS": 4, "EVERY": 2, "BATCH": 5, "SIZES": {**grokking.SIZES, "d_model": 8, "d_ff": 4}},
@@ -93,6 +116,10 @@ CONSTANTS = {
     },
     lengths: {"TASKS": ("copy",), "QUICK_STEPS": 1},
     one_vector: {"TRAINING": 0.1, "LENGTHS": (1, 2), "LONGEST": 2},
+    preferences: {
+        "SEEDS": 2,
+        "CHANGES": {"range(100) for b in range(100)": "range(10) for b in range(10)", "0.4, 200": "0.2, 26"},
+    },
     recall: {"TRAINING": 0.1, "PAIRS": (1, 2), "SEQUENCES": 4},
     recurrent: {"WIDTH": 3, "BATCH": 3, "LENGTH": 3},
     scaling_law: {
@@ -100,6 +127,7 @@ CONSTANTS = {
         "TUNING": ((1e7, 8, (0.004, 0.008), (4,)), (2e7, 8, (0.004, 0.008), (4,))),
         "TESTED": 4,
     },
+    sharing: {"SEEDS": 2, "STEPS": 1, "BATCH": 1, "LENGTH": 8},
     sharpness: {"STEPS": 2, "INTERVAL": 2, "BATCH": 3},
     since_2017: {"WIDTH": 8, "QUICK_STEPS": 2, "TESTED": {64: 4, 256: 3}, "ROUNDS": 1},
     speculative: {"GAMMAS": range(1, 3), "TEXTS": 2, "REPEATS": 1},
@@ -184,6 +212,13 @@ def small_data(monkeypatch, tmp_path):
     corpus = PairCorpus(PAIRS[:12], PAIRS[12:13], PAIRS[13:])
     monkeypatch.setattr("minitransformer.recipes.translation.load_bible", lambda source, target: corpus)
     monkeypatch.setattr(translation, "database_path", lambda: None)
+    texts = [Corpus(f"To {i} or not to {i}: " * 20, "To be: " * 20) for i in (1, 2)]
+    monkeypatch.setattr(finetuning, "texts", lambda: texts)
+    monkeypatch.setattr(sharing, "load_python_topics", lambda: texts[0])
+    monkeypatch.setattr(decoders, "worst_errors", lambda: [{"model": "llama", "logits": 1e-15, "gradients": 1e-14}])
+    train, held_out = classification.load_labelled()
+    monkeypatch.setattr(classification, "load_labelled", lambda: (train[:100], held_out[::20]))
+    monkeypatch.setattr(classification, "texts", lambda: {"these docstrings": texts[0], "Python's language": texts[1]})
     sources = [f"Der {noun} ist hier, und er {verb} dort." for noun, _ in NOUNS for verb in ("schläft", "isst", "ist")]
     tokenizer = BytePairTokenizer.train(" ".join(sources), 300)
     model = Transformer(TransformerConfig(tokenizer.vocab_size, 12, 3, 20, 2, dropout=0.0), seed=1)

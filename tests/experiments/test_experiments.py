@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -28,10 +29,15 @@ OPTIONS = {
     "recurrent": ["--seconds", 0.01],
     "speedrun": ["--seconds", 0.05],
 }
-QUICK = ("coreference", "sharpness")
+QUICK = ("coreference", "sharing", "sharpness")
 LONG = {  # those that take longest; what they measure has tests of its own in this folder
     *("adversary", "attention-kinds", "communication", "experts", "faithfulness", "grokking", "induction", "lengths"),
-    *("scaling-law", "since-2017", "speed", "speedrun", "step-growth"),
+    *("scaling-law", "since-2017", "speed", "speedrun", "step-growth", "denoising", "decoders"),
+}
+NEEDED = {"curves": ("torch",), "decoders": ("torch", "transformers"), "digits": ("torch", "sklearn")}
+WITHOUT_FIGURE = {
+    *("classification", "decoders", "denoising", "device", "digits", "finetuning", "processes", "recurrent", "sharing"),
+    *(() if torch_is_installed() else ("speed",)),
 }
 each_experiment = pytest.mark.parametrize("name", EXPERIMENTS)
 
@@ -70,11 +76,11 @@ def test_an_experiment_has_the_one_shape(name):
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=tier(name)) for name in EXPERIMENTS])
 def test_an_experiment_prints_saves_and_draws_what_it_measured(name, small, drawn, capsys, tmp_path):
-    if name == "curves":
-        pytest.importorskip("torch")
+    for package in NEEDED.get(name, ()):
+        pytest.importorskip(package)
     words = ("experiment", name, *OPTIONS.get(name, []), "--quick", "--runs", tmp_path, "--json")
-    status, out, _ = run(capsys, *words)
-    assert status == 0
+    status, out, err = run(capsys, *words)
+    assert status == 0, err
     record = json.loads(out.splitlines()[-1])
     assert record == json.loads((tmp_path / "experiments" / f"{name}.json").read_text("utf-8"))
     assert record["experiment"] == name
@@ -90,8 +96,22 @@ def test_an_experiment_prints_saves_and_draws_what_it_measured(name, small, draw
         assert path == tmp_path / "experiments" / f"{name}.png"
         assert faults(figure) == []
         assert unclear_lines(figure) == []
-    figureless = {"recurrent", "processes", "device", *(() if torch_is_installed() else ("speed",))}
-    assert bool(drawn) == (name not in figureless)
+    assert bool(drawn) == (name not in WITHOUT_FIGURE)
+    if name in TABLES_ALONE:
+        kept = write_tables().tables(write_tables().read(name))
+        made = experiment.tables(record["rows"])
+        assert [form(table, name != "decoders") for table in made] == [
+            form(table, name != "decoders") for table in kept
+        ]
+
+
+TABLES_ALONE = [name for name in records() if name in EXPERIMENTS and "rows" not in write_tables().read(name)]
+
+
+def form(table, with_names):
+    """The columns with a sign instead of each number, the lines' names, and which of their cells are empty."""
+    columns = [re.sub(r"\d[\d,.]*", "#", column) for column in table.columns]
+    return columns, [(line[0], *map(bool, line[1:])) for line in table.cells if with_names]
 
 
 @pytest.mark.parametrize("name", records())

@@ -14,6 +14,7 @@ from minitransformer.data.parsing import ParsingTask, bracket_f1
 from minitransformer.evaluation import decode_and_score, mean_loss
 from minitransformer.system.process import limit_threads
 from minitransformer.system.progress import tqdm
+from minitransformer.training import cosine
 from minitransformer.training.batches import Batches
 
 BATCH, WARM_UP, TESTED = 32, 100, 10**6  # all that are held out
@@ -33,7 +34,14 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
 def plus_minus(values: Sequence[float], form: str = ".2f") -> str:
     """Such as "0.31 ± 0.04", the mean and half of its 95 % interval; "0.31 in one seed" without an interval."""
     mean, half = interval(values)
-    return f"{mean:{form}} ± {half:{form}}" if half < float("inf") else f"{mean:{form}} in one seed"
+    return f"{mean:{form}} ± {half:{form.lstrip('+')}}" if half < float("inf") else f"{mean:{form}} in one seed"
+
+
+def spread(values: Any, form: str) -> str:
+    """Such as "0.31 (0.28 to 0.33)", the mean, the lowest and the highest value; one number if all are the same."""
+    low, high = min(values), max(values)
+    mean = f"{statistics.fmean(values):{form}}"
+    return mean if low == high else f"{mean} ({low:{form}} to {high:{form}})"
 
 
 def judged(mean: float, half: float, below: str = "better", above: str = "worse") -> str:
@@ -74,17 +82,29 @@ def collect(path: Path, todo: Sequence[tuple], work: Callable[..., dict[str, Any
     return [known[json.dumps(job)] for job in todo]
 
 
-def train_steps(model: Any, task: Any, steps: int, seed: int, peak: float, smoothing: float = 0.0) -> dict[str, Any]:
-    """Train on one thread -> {"steps", "seconds" of CPU time, "loss" of the last 50 steps}.
+def train_steps(
+    model: Any,
+    task: Any,
+    steps: int,
+    seed: int,
+    peak: float,
+    smoothing: float = 0.0,
+    *,
+    batch: int | None = None,
+    warmup: int | None = None,
+) -> dict[str, Any]:
+    """Train on one thread -> {"steps", "seconds" of CPU time, "train_loss" of the last 50 steps}.
 
-    The learning rate rises to `peak` in WARM_UP steps, or a tenth of all if that is less, and falls linearly to 0.
+    The learning rate rises to `peak` in WARM_UP steps, or a tenth of all if that is less, and falls linearly to 0. With
+    `warmup`, it rises in so many steps, and falls as a cosine does. The default of `batch` is BATCH.
     """
-    batches, losses, warmup = Batches(task, BATCH, seed), [], min(WARM_UP, max(1, steps // 10))
+    batches, losses = Batches(task, batch or BATCH, seed), []
+    rising = min(WARM_UP, max(1, steps // 10))
     with limit_threads(1):
         step, start = make_training_step(model, smoothing, threads=1), time.process_time()
         for number in range(1, steps + 1):
-            rate = peak * min(number / warmup, (steps + 1 - number) / (steps + 1 - warmup))
-            losses.append(float(step(batches.next(), rate)))
+            rate = peak * min(number / rising, (steps + 1 - number) / (steps + 1 - rising))
+            losses.append(float(step(batches.next(), rate if warmup is None else cosine(number, steps, peak, warmup))))
         seconds = time.process_time() - start
     return {"steps": steps, "seconds": seconds, "train_loss": float(np.mean(losses[-50:]))}
 

@@ -1,50 +1,46 @@
-"""Measure how well a Vision Transformer reads digits, beside two older models: records/digits.json.
-
-    python docs/record_digits.py          all rows with three seeds (about five minutes of processor time)
+"""How well does a Vision Transformer read digits, beside two older models?
 
 Each seed draws the 450 images that are held out, the first weights and the batches. The Vision Transformer is that of
 `train digits`. The convolution is PyTorch's. It learns from as many batches of moved images, and then from three times
 as many, which takes about as long as the transformer. Logistic regression is scikit-learn's, and sees the images as
-they are. Then `python docs/write_tables.py` writes the table into library.md.
+they are.
 """
 
 import dataclasses
-import datetime
-import json
-import sys
+import importlib.util
+import itertools
 import time
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from minitransformer.course import FOLDER
+from experiments.measuring.paired import grouped
+from experiments.report import Options, Rows, Table
 from minitransformer.data.labelled import SIDE, DigitsTask
 from minitransformer.recipes import get_recipe
 from minitransformer.system.process import keep_freed_memory, limit_threads
+from minitransformer.system.progress import tqdm
 from minitransformer.training import cosine
 
-sys.path.append(str(FOLDER))  # where the experiments are
-from experiments.running import describe_machine
-
-RECORD = Path(__file__).resolve().parent / "records" / "digits.json"
-SEEDS = (0, 1, 2)
-STEPS = get_recipe("digits").defaults.steps
+SECONDS = {True: 60, False: 400}
+SEEDS = {True: 1, False: 3}
+STEPS = {True: 50, False: get_recipe("digits").defaults.steps}
 BATCH, PEAK, DECAY = 64, 2e-3, 0.05  # of the convolution, as of the transformer
 
 
-def vit(data: DigitsTask, seed: int) -> tuple[int, float]:
+def vit(data: DigitsTask, seed: int, steps: int) -> tuple[int, float]:
     """Train a Vision Transformer -> its parameters, and the share of held-out images that it reads."""
     recipe = get_recipe("digits")
-    options = dataclasses.replace(recipe.defaults, seed=seed, threads=1, steps=STEPS)
+    options = dataclasses.replace(recipe.defaults, seed=seed, threads=1, steps=steps)
     make, config = recipe.model(options, data)
     model = make(config, seed=seed)
     recipe.train(options, model, data)
     return model.num_parameters(), recipe.evaluate(options, model, data)[0]["accuracy"]
 
 
-def convolution(data: DigitsTask, seed: int, times: int = 1) -> tuple[int, float]:
+def convolution(data: DigitsTask, seed: int, steps: int, times: int = 1) -> tuple[int, float]:
     """The same of two convolutions of 3 x 3 pixels, with a mean over 2 x 2 pixels between them, and a matrix."""
     import torch
 
@@ -59,10 +55,9 @@ def convolution(data: DigitsTask, seed: int, times: int = 1) -> tuple[int, float
         return model(torch.tensor(pixels / 17, dtype=torch.float32).reshape(-1, 1, SIDE, SIDE))
 
     optimizer, rng = torch.optim.AdamW(model.parameters(), weight_decay=DECAY), np.random.default_rng([seed, 1])
-    steps = times * STEPS
-    for step in range(1, steps + 1):
+    for step in range(1, times * steps + 1):
         for group in optimizer.param_groups:
-            group["lr"] = cosine(step, steps, PEAK, warmup=50)
+            group["lr"] = cosine(step, times * steps, PEAK, warmup=50)
         pixels, targets = data.batch(rng, BATCH)
         optimizer.zero_grad()
         nn.functional.cross_entropy(logits(pixels), torch.tensor(targets - 1)).backward()
@@ -72,15 +67,15 @@ def convolution(data: DigitsTask, seed: int, times: int = 1) -> tuple[int, float
     return sum(p.numel() for p in model.parameters()), float(right.mean())
 
 
-def logistic_regression(data: DigitsTask, seed: int) -> tuple[int, float]:
-    """The same of a straight boundary between each two digits."""
+def logistic_regression(data: DigitsTask, seed: int, steps: int) -> tuple[int, float]:
+    """The same of a straight boundary between each two digits, which takes no steps."""
     from sklearn.linear_model import LogisticRegression
 
     model = LogisticRegression(max_iter=2000).fit(data.train.ids / 17, data.train.targets)
     return model.coef_.size + model.intercept_.size, float(model.score(data.held_out.ids / 17, data.held_out.targets))
 
 
-MODELS = {
+MODELS: dict[str, Callable[[DigitsTask, int, int], tuple[int, float]]] = {
     "Vision Transformer": vit,
     "convolution": convolution,
     "convolution, three times the batches": partial(convolution, times=3),
@@ -88,31 +83,38 @@ MODELS = {
 }
 
 
-def main() -> int:
-    """Measure and record -> exit status."""
+def rows(options: Options) -> Rows:
+    """Every model and seed. Raises ValueError without PyTorch or scikit-learn."""
+    for package, extra in (("torch", "oracle"), ("sklearn", "digits")):
+        if importlib.util.find_spec(package) is None:
+            raise ValueError(f"digits needs {package}, which is not installed: pip install -e '.[{extra}]'")
     keep_freed_memory()
     DigitsTask(0)  # so that no model's time has the import
-    cells = []
-    for name, measure in MODELS.items():
-        shares, seconds = [], []
-        for seed in SEEDS:
-            start = time.process_time()
-            with limit_threads(1):
-                parameters, share = measure(DigitsTask(seed), seed)
-            seconds.append(time.process_time() - start)
-            shares.append(share)
-            print(f"{name}, seed {seed}: {share:.1%}, {seconds[-1]:.1f} s", flush=True)
+    found = []
+    seeds = range(options.seed, options.seed + SEEDS[options.quick])
+    for name, seed in tqdm([*itertools.product(MODELS, seeds)], unit="training"):
+        start = time.process_time()
+        with limit_threads(1):
+            parameters, share = MODELS[name](DigitsTask(seed), seed, STEPS[options.quick])
+        row = {"model": name, "seed": seed, "parameters": parameters, "accuracy": share}
+        found.append({**row, "seconds": time.process_time() - start})
+    return {"models": found}
+
+
+def tables(rows: Rows) -> list[Table]:
+    """One line for each model."""
+    groups, cells = grouped(rows["models"], "model"), []
+    for (name,), found in groups.items():
+        shares = [row["accuracy"] for row in found]
         each = [f"{share:.1%}" for share in (np.mean(shares), *shares)]
-        cells.append([name, f"{parameters:,}", *each, f"{np.mean(seconds):.1f} s"])
-    table = {
-        "columns": ["model", "parameters", "mean", *(f"seed {seed}" for seed in SEEDS), "training"],
-        "cells": cells,
-    }
-    about = {"command": "python docs/record_digits.py", "date": str(datetime.date.today())}
-    record = {**about, "machine": describe_machine(), "tables": [table]}
-    RECORD.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    return 0
+        seconds = np.mean([row["seconds"] for row in found])
+        cells.append([name, f"{found[0]['parameters']:,}", *each, f"{seconds:.1f} s"])
+    seeds = [f"seed {row['seed']}" for row in next(iter(groups.values()))]
+    return [Table("held-out images that are read", ["model", "parameters", "mean", *seeds, "training"], cells)]
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def findings(rows: Rows) -> list[str]:
+    """The means."""
+    groups = grouped(rows["models"], "model").items()
+    means = [f"{name} {np.mean([row['accuracy'] for row in found]):.1%}" for (name,), found in groups]
+    return [f"Read in the mean: {', '.join(means)}."]
