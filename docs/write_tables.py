@@ -1,12 +1,15 @@
-"""Write the recorded tables into the pages: docs/records/NAME.json -> docs/*.md.
+"""Write into the pages what code can say: recorded tables, and counts.
 
     python docs/write_tables.py                                   write all pages again
     python docs/write_tables.py runs/experiments/table1.json      record this run first
+    python docs/write_tables.py speed-xeon                        print the tables of a record
     python docs/write_tables.py --state                           record the numbers of the prose, too
 
 A table of a page stands between `<!-- table: NAME -->` or `<!-- table: NAME:1 -->` (its second table) and
-`<!-- end -->`. A record has its command, date and machine, and the rows of an experiment, or tables as they are.
-docs/records/stated.json has the measured numbers of the prose, section by section. Tests compare the pages with both.
+`<!-- end -->`. A record, docs/records/NAME.json, has its command, date and machine, and the rows of an experiment, or
+tables as they are. The site shows all of them on one page, to which links to a record lead. A count, such as that of
+the rows of gradcheck, is found by the patterns of tests/numbers.py. docs/records/stated.json has the measured numbers
+of the prose, section by section. Tests compare the pages with all of these.
 """
 
 import json
@@ -33,11 +36,16 @@ def read(name: str) -> dict[str, Any]:
     return json.loads((RECORDS / f"{name}.json").read_text("utf-8"))
 
 
+def names() -> list[str]:
+    """The names of all records that have tables."""
+    return [path.stem for path in sorted(RECORDS.glob("*.json")) if path != STATED]
+
+
 def tables(record: dict[str, Any]) -> list[Table]:
     """The tables of a record, made from its rows if it is that of an experiment."""
     if "rows" in record:
         return find(record["experiment"]).tables(record["rows"])
-    return [Table("", table["columns"], table["cells"]) for table in record["tables"]]
+    return [Table(table.get("title", ""), table["columns"], table["cells"]) for table in record["tables"]]
 
 
 def with_tables(text: str) -> str:
@@ -50,21 +58,38 @@ def with_tables(text: str) -> str:
     return BLOCK.sub(block, text)
 
 
-def main(arguments: list[str]) -> int:
-    """Record the runs that are named, and write all pages again -> exit status."""
-    for path in map(Path, arguments):
-        if path.suffix == ".json":
-            record = json.loads(path.read_text("utf-8"))
-            (RECORDS / path.name).write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    for page in sorted(DOCS.glob("*.md")):
-        text = page.read_text("utf-8")
-        if with_tables(text) != text:
-            page.write_text(with_tables(text), "utf-8")
-            print(f"wrote docs/{page.name}")
-    if "--state" in arguments:
-        sys.path.insert(0, str(DOCS.parent))
-        from tests.numbers import stated_numbers
+def section(name: str) -> str:
+    """A record as a part of the page of all records."""
+    record = read(name)
+    parts = [f"## {name}", f"`{record['command']}`, {record['date']}, on {record['machine']}."]
+    for table in tables(record):
+        parts += [f"{table.title}:"] * bool(table.title) + [as_markdown(table)]
+    return "\n\n".join(parts)
 
+
+def sections() -> str:
+    """All records, for docs/records.md."""
+    return "\n\n".join(map(section, names()))
+
+
+def main(arguments: list[str]) -> int:
+    """Record the runs that are named, print the records that are, and write all pages again -> exit status."""
+    sys.path.insert(0, str(DOCS.parent))
+    from tests.numbers import stated_numbers, with_facts
+
+    for argument in arguments:
+        if argument.endswith(".json"):
+            record = json.loads(Path(argument).read_text("utf-8"))
+            text = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+            (RECORDS / Path(argument).name).write_text(text, "utf-8")
+        elif argument != "--state":
+            print(section(argument))
+    for page in (DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))):
+        text = page.read_text("utf-8")
+        if (written := with_facts(with_tables(text))) != text:
+            page.write_text(written, "utf-8")
+            print(f"wrote {page.relative_to(DOCS.parent)}")
+    if "--state" in arguments:
         STATED.write_text(json.dumps(stated_numbers(), indent=1, ensure_ascii=False) + "\n", "utf-8")
     return 0
 

@@ -1,12 +1,12 @@
 """Holds the numbers of a page to the code, or to a record.
 
-    wrong_facts(text)            what code can count: a number that the text has and the code contradicts
+    with_facts(text)             the text with what code can count as the code counts it
     unrecorded(text)             what only a run can measure: numbers that are in no record
     stated_numbers()             the measured numbers in the prose of docs/, for docs/records/stated.json
 
 A fact is a pattern with one group, a number, and a function that computes it; wherever the pattern occurs in README or
-in a page, the number must be the computed one. So a fact needs no change when a text is rewritten, only a line here
-when a new kind of number appears.
+in a page, the number must be the computed one, and `python docs/write_tables.py` writes it. So a fact needs no change
+when a text is rewritten, only a line here when a new kind of number appears.
 """
 
 import functools
@@ -19,14 +19,8 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 DOCS, RECORDS = ROOT / "docs", ROOT / "docs" / "records"
-WRITTEN_ELSEWHERE = {
-    "museum.md",
-    "error-messages.md",
-    "floating-point.md",
-    "contents.md",
-    "exercises.md",
-}
-PAGES = sorted(path for path in DOCS.glob("*.md") if path.name not in WRITTEN_ELSEWHERE)
+WITHOUT_MEASUREMENTS = {"contents.md", "exercises.md"}
+PAGES = sorted(path for path in DOCS.glob("*.md") if path.name not in WITHOUT_MEASUREMENTS)
 NUMBER = r"(?<![\w.#-])[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?"
 
 
@@ -83,9 +77,29 @@ def activation_megabytes(**fields):
     return round(sum(array.bytes * array.count for array in kept) / 1e6)
 
 
-def precision_results():
-    """What the generated page of the precision says; tests/precision holds that page."""
-    return re.search(r"(\d+) results of \d+ functions", (DOCS / "floating-point.md").read_text("utf-8"))[1]
+def precision_results(stable=False):
+    """How many results of the precision are recorded, or of these as exact as a stable formula."""
+    from tests.precision.page import read_lines
+
+    return sum(not (stable and line.stands_out) for line in read_lines())
+
+
+def known_mistakes():
+    from minitransformer.exercises import find_exercises
+
+    return sum(len(task.mistakes) for exercise in find_exercises() for task in exercise.tasks)
+
+
+def lessons():
+    from minitransformer.course import find_lessons
+
+    return len(find_lessons(ROOT / "lessons"))
+
+
+def judged_layers():
+    from tests.gradcheck.judged import RIGHT, WRONG
+
+    return len(RIGHT) + len(WRONG)
 
 
 def mutation_changes():
@@ -115,6 +129,10 @@ FACTS = {
     "parameters N of big": Fact(r"parameters N \| [\d,]+ \| ([\d,]+) \|", lambda: parameters("big")),
     "where attention meets the LSTM": Fact(r"/ \(2 d \+ h\) = (\d+)", crossing_with_sums),
     "results of the precision": Fact(r"\b(\d{3,}) results\b", precision_results),
+    "exact results": Fact(r"\b(\d{3,})(?: of them)? within (?:10|ten) times", lambda: precision_results(stable=True)),
+    "known mistakes": Fact(r"\b(\d{3,}) known mistakes\b", known_mistakes),
+    "lessons": Fact(r"\b(\d{2}) \[?lessons\b", lessons),
+    "judged layers": Fact(r"\b(\d{2,}) layers as readers", judged_layers),
     "memory of full attention": Fact(r"\b([\d,]+) MB with full attention", activation_megabytes),
     "memory of tiles": Fact(r"\b([\d,]+) MB with tiled or windowed", lambda: activation_megabytes(attention="tiled")),
     "memory of linear attention": Fact(
@@ -130,15 +148,17 @@ FACTS = {
 }
 
 
-def wrong_facts(text):
-    """["what: the text says A, the code B"] for a text."""
-    found = []
-    for name, fact in FACTS.items():
-        for match in re.finditer(fact.pattern, text):
-            said, true = match[1].strip(",").replace(",", ""), str(fact.value()).replace(",", "")
-            if said != true:
-                found.append(f"{name}: the text says {match[1]}, the code {true}")
-    return found
+def with_facts(text):
+    """A text in which every fact has the number that the code computes."""
+    for fact in FACTS.values():
+        text = re.sub(fact.pattern, functools.partial(corrected, fact), text)
+    return text
+
+
+def corrected(fact, match):
+    """What matched the pattern of a fact, with the right number."""
+    start, end = (place - match.start() for place in match.span(1))
+    return f"{match[0][:start]}{fact.value():,}{match[0][end:]}"
 
 
 def prose(text):
@@ -192,16 +212,14 @@ def write_tables():
 
 def records():
     """The names of all records that have tables."""
-    return [path.stem for path in sorted(RECORDS.glob("*.json")) if path.stem not in ("stated", "claims")]
+    return write_tables().names()
 
 
 @functools.cache
 def recorded():
-    """Every number of the records: those of tables, and those of prose and claims."""
+    """Every number of the records: those of tables, and those of prose."""
     pages = json.loads((RECORDS / "stated.json").read_text("utf-8"))
-    claims = json.loads((RECORDS / "claims.json").read_text("utf-8"))
     texts = [text for page in pages.values() for section in page.values() for text in section["numbers"]]
-    texts += [claim["measured"] for claim in claims]
     texts += [cell for name in records() for table in write_tables().tables(write_tables().read(name))
               for line in (table.columns, *table.cells) for cell in line]  # fmt: skip
     return {plain(number) for text in texts for number in re.findall(NUMBER, text)}

@@ -8,7 +8,7 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.util.osutil import relative_uri
 
-from . import beside, docstrings, exercises, explorer, folds, formulas, links, mathml, notebook, reference
+from . import beside, docstrings, exercises, explorer, folds, formulas, links, mathml, notebook, reference, written
 from .percent import read_outputs
 
 CAPTION = '<p class="caption" role="heading" aria-level="2">'
@@ -99,6 +99,7 @@ def setup(app):
     app.add_directive("beside", beside.Beside)
     app.add_directive("exercises", exercises.ExercisePage)
     app.add_directive("reference", reference.Reference)
+    app.add_directive("written", written.Written)
     app.add_transform(links.FileLinks)
     app.connect("autodoc-process-docstring", docstrings.rewrite)
     app.connect("autodoc-process-signature", docstrings.shorten)

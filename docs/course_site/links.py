@@ -21,6 +21,7 @@ from sphinx.util.osutil import relative_uri
 from .percent import LESSONS, ROOT
 
 FOLDERS = {"docs": "docs/contents", "lessons": "lessons/README", "lessons/exercises": "docs/exercises"}
+FOLDERS["docs/records"] = RECORDS = "docs/records"  # the page that shows all of them
 LESSON, NUMBER = re.compile(r"(\b[Ll]esson \d\d\b)"), re.compile(r"(\b\d\d\b(?=[\d, ]* · difficulty))")
 SOURCE = re.compile(r'(?<=src=")([^":#]+)(?=")')  # of pictures: that of a task has a #
 
@@ -67,14 +68,15 @@ class FileLinks(SphinxTransform):
             link.replace_self(link.children)
 
     def to_source(self, link, path):
-        """The file's own page, which is noted, so that it is written at the end; or the picture, which a page shows."""
-        if path.endswith(".png"):
-            uri = relative_uri(f"{self.env.docname}.html", f"_images/{Path(path).name}")
-            link.replace_self(nodes.reference("", "", *link.children, refuri=uri, internal=True))
-            return
-        sources = self.env.__dict__.setdefault("linked_sources", {})
-        sources.setdefault(path, set()).add(self.env.docname)
-        uri = relative_uri(f"{self.env.docname}.html", f"{source_page(path)}.html")
+        """To the picture, to the record on its page, or to the page of the file, which is written at the end."""
+        page, name = f"{self.env.docname}.html", Path(path)
+        if name.suffix == ".png":
+            uri = relative_uri(page, f"_images/{name.name}")
+        elif name.parent == Path(RECORDS):
+            uri = relative_uri(page, f"{RECORDS}.html") + f"#{name.stem}"
+        else:
+            self.env.__dict__.setdefault("linked_sources", {}).setdefault(path, set()).add(self.env.docname)
+            uri = relative_uri(page, f"{source_page(path)}.html")
         link.replace_self(nodes.reference("", "", *link.children, refuri=uri, internal=True))
 
 

@@ -1,6 +1,7 @@
-"""`python -m tests.museum.page`: write docs/museum.md, the museum for readers, from its exhibits."""
+"""What docs/museum.md shows of the exhibits: how many there are, and each of them. The site writes both into it."""
 
 import inspect
+import json
 import re
 import textwrap
 from collections import Counter
@@ -15,11 +16,8 @@ from tests.museum import (
     exhibits_training,
 )
 from tests.museum.exhibits import EXHIBITS, SOURCES
-from tests.museum.search import read_table
-from tests.mutation.checks import GRADIENT
 
-ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "museum.md"
+CAUGHT_BY = Path(__file__).with_name("caught_by.json")
 RIGHT = re.compile(r"^(?P<wrong>.+)\n\s*# right: (?P<right>.+)$", re.MULTILINE)  # in a wrong function
 GROUPS = {
     "Patients of lesson 15": EXHIBITS[: len(SOURCES)],
@@ -29,30 +27,6 @@ GROUPS = {
     "Decoding, evaluation and data": exhibits_decoding.EXHIBITS,
     "Training": exhibits_training.EXHIBITS,
 }
-HEAD = """\
-# The museum of published bugs
-
-Every bug on this page was really published: in a repository, where somebody reported or mended it. The tests plant each
-of them in this library, and one test must then fail. If it does not, the tests are not good enough.
-
-**{bugs} bugs, from {projects} named projects and five that are not named.**
-
-{groups}
-
-**What finds them.** {gradients} of the bugs are found here by a gradient check, which compares a backward pass with its
-forward pass. Two kinds of bugs pass every such check. In one, forward and backward are wrong in the same way: scores
-that are divided by the wrong root, heads that are split by a reshape alone. In the other, nothing is differentiated:
-decoding, data, the loop of training. They take tests that compare with something outside, a formula in plain loops or a
-number worked out by hand, and tests of what must not matter, such as padding, later tokens, or the rest of a batch.
-
-**Where the test is that finds them.** It is named with each bug below, and for most bugs it is one of many that fail.
-
-{tests}
-
-In each change, the line with a minus is the wrong one, and the line with a plus is ours. Six NumPy Transformers with
-hand-written backward passes were read for [lesson 15](../lessons/15_debugging_clinic.py). Five of them had bugs; they
-are not named. `python -m tests.museum.page` writes this page.
-"""
 
 
 def lines_of(exhibit):
@@ -83,12 +57,10 @@ def linked(source):
     return f"[{source}](https://github.com/{repository}/issues/{number})" if number else source
 
 
-def found_by(name):
-    """The check that finds it, in words."""
-    if name.startswith(GRADIENT):
-        return f"the gradient check of `{name.removeprefix(GRADIENT)}`"
-    file, _, test = name.partition("::")
-    return f"[`{test.partition('[')[0]}`](../{file})"
+def found_by(check):
+    """The check that finds it, in words: a test, which has a file, or a row of the gradient checks."""
+    file, _, test = check.partition("::")
+    return f"[`{test.partition('[')[0]}`](../{file})" if test else f"the gradient check of `{check.partition(': ')[2]}`"
 
 
 def entry(exhibit, check):
@@ -105,35 +77,34 @@ def entry(exhibit, check):
 
 def by_gradient(check):
     """Whether a check compares gradients with derivatives of the forward pass."""
-    return check.startswith(GRADIENT) or "complex_step" in check
+    return "::" not in check or "complex_step" in check
 
 
 def kind(check):
     """Where a check stands, in words."""
-    if check.startswith(GRADIENT):
+    if "::" not in check:
         return "the table of gradient checks"
     return f"`tests/{check.split('/')[1]}`" if check.count("/") > 1 else "`tests`"
 
 
-def make_page():
-    """The text of the page."""
-    table = read_table()
-    kinds = Counter(kind(table[exhibit.name]) for exhibit in EXHIBITS)
-    head = HEAD.format(
-        bugs=len(EXHIBITS),
-        projects=len({exhibit.source.partition(" #")[0] for exhibit in EXHIBITS} - {NUMPY}),
-        groups="\n".join(f"* {title}: {len(exhibits)}" for title, exhibits in GROUPS.items()),
-        gradients=sum(by_gradient(table[exhibit.name]) for exhibit in EXHIBITS),
-        tests="\n".join(f"* {name}: {count}" for name, count in kinds.most_common()),
+def summary():
+    """How many bugs there are, from where, and what finds them."""
+    checks = json.loads(CAUGHT_BY.read_text("utf-8"))
+    projects = {exhibit.source.partition(" #")[0] for exhibit in EXHIBITS} - {NUMPY}
+    kinds = Counter(kind(checks[exhibit.name]) for exhibit in EXHIBITS)
+    return (
+        f"{len(EXHIBITS)} bugs from {len(projects)} named projects and five that aren't named, each found by the test "
+        f"beside it: {', '.join(f'{count} by {name}' for name, count in kinds.most_common())}. "
+        f"{sum(by_gradient(checks[exhibit.name]) for exhibit in EXHIBITS)} are found by comparing a backward pass with "
+        "its forward pass."
     )
-    parts = [textwrap.dedent(head)]
-    for title, exhibits in GROUPS.items():
-        noticed = sum(by_gradient(table[exhibit.name]) for exhibit in exhibits)
-        parts.append(f"## {title}\n\n{len(exhibits)} bugs, {noticed} of them found by a gradient check.\n")
-        parts += [entry(exhibit, table[exhibit.name]) for exhibit in exhibits]
+
+
+def exhibits():
+    """Every bug under the title of its group."""
+    checks, parts = json.loads(CAUGHT_BY.read_text("utf-8")), []
+    for title, group in GROUPS.items():
+        noticed = sum(by_gradient(checks[exhibit.name]) for exhibit in group)
+        parts.append(f"## {title}\n\n{len(group)} bugs, {noticed} of them found by a gradient check.\n")
+        parts += [entry(exhibit, checks[exhibit.name]) for exhibit in group]
     return "\n".join(parts)
-
-
-if __name__ == "__main__":
-    PAGE.write_text(make_page(), encoding="utf8")
-    print(f"wrote {PAGE}")

@@ -4,6 +4,7 @@ The table caught_by.json names one check for each bug, and only that check runs,
 """
 
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from minitransformer.exercises.planting import PARTS
 from tests.museum.exhibits import EXHIBITS, PATIENTS
-from tests.museum.page import PAGE, make_page
+from tests.museum.page import GROUPS, exhibits, linked, summary
 from tests.museum.search import catch, read_table
 from tests.tiers import some
 
@@ -48,11 +49,19 @@ def test_eight_of_the_ten_patients_of_lesson_15_are_exhibits():
     assert len(PATIENTS) + len(EXHIBITS) - len(BUGS) == 8
 
 
-def test_the_page_of_the_museum_shows_its_exhibits():
-    assert PAGE.read_text("utf-8") == make_page(), "run python -m tests.museum.page"
+def test_the_page_of_the_museum_shows_each_exhibit_with_its_change_its_source_and_its_test():
+    entries = {entry[:-1].partition(".** ")[0].lower(): entry for entry in exhibits().split("\n**")[1:]}
+    assert entries.keys() == {exhibit.name.lower() for exhibit in EXHIBITS}
+    assert [exhibit for group in GROUPS.values() for exhibit in group] == list(EXHIBITS)
+    for exhibit in EXHIBITS:
+        entry = entries[exhibit.name.lower()]
+        assert re.search(r"```diff\n- .*\n(?:.*\n)*\+ .*\n", entry), exhibit.name
+        assert f"Published: {linked(exhibit.source)}." in entry
+        assert TABLE[exhibit.name].rpartition("::")[2].partition("[")[0].rpartition(": ")[2] in entry
+    assert summary().startswith(f"{len(EXHIBITS)} bugs from ")
 
 
 @pytest.mark.exhaustive
 def test_the_exhibits_can_be_shown_without_pytest():
-    code = "import sys; from tests.museum.exhibits import EXHIBITS; sys.exit('pytest' in sys.modules)"
+    code = "import sys; from tests.museum.page import EXHIBITS; sys.exit('pytest' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=True)

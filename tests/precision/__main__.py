@@ -1,17 +1,21 @@
-"""`python -m tests.precision`: measure how exact the functions are, and write docs/floating-point.md."""
+"""`python -m tests.precision`: measure how exact the functions are, and write measured.json."""
 
 import argparse
+import platform
 import warnings
+
+import numpy as np
 
 from minitransformer.system.progress import tqdm
 from tests.precision.cases import CASES
-from tests.precision.page import PAGE, lines_of, make_page, row
+from tests.precision.measure import lines_of
+from tests.precision.page import MEASURED, row, write_lines
 
 
 def main():
-    """Measure all cases and write the page, or print those of some functions."""
+    """Measure all cases and record them, or print those of some functions."""
     parser = argparse.ArgumentParser(prog="python -m tests.precision", description=__doc__.partition(": ")[2])
-    parser.add_argument("functions", nargs="*", metavar="FUNCTION", help="print only these and leave the page as it is")
+    parser.add_argument("functions", nargs="*", metavar="FUNCTION", help="print only these and leave the file as it is")
     names = parser.parse_args().functions
     unknown = set(names) - {case.function for case in CASES}
     if unknown:
@@ -25,8 +29,8 @@ def main():
     for line in lines:
         print(row(line))
     if not names:
-        PAGE.write_text(make_page(lines), encoding="utf8")
-        print(f"wrote {PAGE}")
+        write_lines(lines, np.__version__, platform.machine())
+        print(f"wrote {MEASURED}")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Case(NamedTuple):
-    """A hard input; the page has a row for the output and one for the gradient of each array.
+    """A hard input; the table has a row for the output and one for the gradient of each array.
 
     `inputs` gives the arrays for a format, in float64: they are rounded to the format afterwards. A function that takes
     no arrays has the numbers that it computes by itself here, as numbers of mpmath.
@@ -19,7 +19,7 @@ class Case(NamedTuple):
     inputs: Callable[[type], dict[str, np.ndarray]]
     run: Callable[..., Any]  # of the arrays -> y, and a function of dy -> the gradients, or None
     define: Callable[..., Any]  # of arrays of Exact numbers -> y
-    units: tuple[str, str]  # of y and of the gradients: entry, terms, array or one; see page.py
+    units: tuple[str, str]  # of y and of the gradients: entry, terms, array or one; see docs/floating-point.md
     long: bool = False  # takes more than about a second
     constants: tuple[str, ...] = ()  # arrays that get no gradient
 

@@ -6,6 +6,7 @@ import numpy as np
 from mpmath import mp
 
 from tests.precision.exact import DIGITS, array_of, differentiate
+from tests.precision.page import Line
 
 DRAWS = 3
 
@@ -57,6 +58,15 @@ def measure(case, form, draws=DRAWS):
         return {
             name: Measured(_largest(_mp(got[name]) - right[name], units[name]), 0.5 + moved[name]) for name in right
         }
+
+
+def lines_of(case):
+    """The rows of a case: one for each result, in both formats."""
+    single, double = measure(case, SINGLE), measure(case, DOUBLE)
+    return [
+        Line(case.function, case.hard, result, unit, *single[result], *double[result])
+        for result, unit in zip(single, units_of(case, single), strict=True)
+    ]
 
 
 def units_of(case, results):

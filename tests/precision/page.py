@@ -1,71 +1,17 @@
-"""The page docs/floating-point.md: its text, its table, and the reasons for the rows that stand out."""
+"""What docs/floating-point.md shows of the measurements: their sum, the reasons for what stands out, and the table.
 
-import platform
-import re
+The measurements are in measured.json, which `python -m tests.precision` writes. The site writes these parts into the
+page when it is built.
+"""
+
+import json
 import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
-from tests.precision.measure import DOUBLE, SINGLE, measure, units_of
-
-PAGE = Path(__file__).parents[2] / "docs" / "floating-point.md"
+MEASURED = Path(__file__).with_name("measured.json")
 MANY = 10.0  # times the error of a stable formula: a row with more stands out, and needs a reason
-HEAD = """\
-# Floating-point errors
-
-How exact are the functions of `minitransformer.functional`, forward and backward? The gradient checks show that the
-formulas are right. This page shows how much of them survives rounding, on inputs that were chosen to be hard. Every
-result is compared with the definition of the function, computed by plain loops in 100 digits. The gradients of the
-definition come from the chain rule, one operation at a time, so they share nothing with the derivations in the package.
-
-`python -m tests.precision` writes this page. The tests compare the functions with it.
-
-## How to read the table
-
-**Inputs.** They are drawn, rounded to float32 or float64, and then given to the function and to the definition. So the
-rounding of the inputs is no error here.
-
-**Unit.** An error is given in units in the last place (ulp) of float32 or float64. An ulp is the distance between two
-neighbouring numbers, and the rounding of one result costs at most half of it. The column says the ulp of what:
-
-* *entry*: of the right result itself. This is the strictest measure, for functions of one number, weights and losses.
-* *terms*: of the sum of the absolute values of the terms, |a| . |b| for a product of matrices. In a sum with different
-  signs the digits cancel, and what is left has the rounding errors of the terms. For a gradient the terms are all paths
-  from the loss to the input.
-* *array*: of the largest entry of the result.
-* *one*: of the number 1, so these are absolute errors.
-
-The largest error of all entries is given.
-
-**Stable.** What a stable formula would give: the right result of inputs that are off by half an ulp each, rounded once.
-It is half a unit, plus the change of the right result when every input is moved by half an ulp, up or down by chance.
-Where the problem itself is sensitive, this number is large: inputs that have been rounded before have already lost as
-much. A result whose error is more than {many:.0f} times this number, in float32 or float64, has an asterisk. Its reason
-is given below.
-
-**Small weights.** On the CPU the softmax makes weights below 1e-19 in float32 (1e-154 in float64) exactly 0, because
-processors are slow with numbers that are smaller still. Compared with the largest weight this error cannot be seen; the
-rows that contain such weights say so.
-
-## Result
-
-{summary}
-
-Measured with NumPy {numpy} on {machine}. Other processors and libraries round differently, so the tests allow twice
-these errors, and one unit more. Where there is an asterisk, they hold the rows of absolute errors instead.
-
-## Reasons for the asterisks
-
-{reasons}
-
-## Table
-
-| function | input | result | unit | float32 | stable | float64 | stable | |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- |
-{table}
-"""
+COLUMNS = ("function", "input", "result", "unit", "float32", "stable", "float64", "stable", "")
 REASONS = {
     ("tanh", "additive_attention", "lstm", "gru"): """
         The slope of tanh is computed from the remembered output as 1 - y^2, and that of the sigmoid as s (1 - s). Where
@@ -120,38 +66,47 @@ class Line(NamedTuple):
         return self.times > MANY
 
 
-def lines_of(case):
-    """The rows of a case."""
-    single, double = measure(case, SINGLE), measure(case, DOUBLE)
-    return [
-        Line(case.function, case.hard, result, unit, *single[result], *double[result])
-        for result, unit in zip(single, units_of(case, single), strict=True)
-    ]
-
-
 def reason_of(function):
     """The functions that share the reason of `function`, or None."""
     return next((functions for functions in REASONS if function in functions), None)
 
 
-def make_page(lines):
-    """The text of the page."""
+def read_lines():
+    """The recorded measurements, as rows."""
+    return [Line(*line) for line in json.loads(MEASURED.read_text("utf-8"))["lines"]]
+
+
+def write_lines(lines, numpy, machine):
+    """Record measurements, one to a line of the file, with two digits of each error."""
+    rows = ",\n".join(f"  {json.dumps([*line[:4], *map(rounded, line[4:])])}" for line in lines)
+    head = f'{{\n "numpy": {json.dumps(numpy)},\n "machine": {json.dumps(machine)},\n "lines": [\n'
+    MEASURED.write_text(f"{head}{rows}\n ]\n}}\n", "utf-8")
+
+
+def rounded(error):
+    """Two digits of an error; what cannot be seen beside one unit is 0."""
+    return float(f"{error:.2g}") if error >= 1e-3 else 0.0
+
+
+def summary():
+    """How many results were measured, and how many stand out."""
+    lines, recorded = read_lines(), json.loads(MEASURED.read_text("utf-8"))
     out = [line for line in lines if line.stands_out]
     functions = {line.function for line in lines}
     fine = sorted(functions - {line.function for line in out})
-    others = [line for line in lines if not line.stands_out]
-    table = "\n".join(map(row, lines))
-    summary = textwrap.fill(
-        f"{len(lines)} results of {len(functions)} functions were measured. {len(others)} of them have at most "
-        f"{MANY:.0f} times the error of a stable formula, at worst {max(line.times for line in others):.1f} times. The "
-        f"other {len(out)} have an asterisk. These functions have none: {', '.join(fine)}.",
-        120,
+    worst = max(line.times for line in lines if not line.stands_out)
+    return (
+        f"{len(lines)} results of {len(functions)} functions were measured, with NumPy {recorded['numpy']} on "
+        f"{recorded['machine']}. {len(lines) - len(out)} of them have at most {MANY:.0f} times the error of a stable "
+        f"formula, at worst {worst:.1f} times. The other {len(out)} have an asterisk. These functions have none: "
+        f"{', '.join(fine)}."
     )
-    used = dict.fromkeys(reason_of(line.function) for line in out)
-    reasons = "\n".join(bullet(names) for names in used)
-    return HEAD.format(
-        many=MANY, numpy=np.__version__, machine=platform.machine(), summary=summary, reasons=reasons, table=table
-    )
+
+
+def reasons():
+    """Why results stand out, as a list."""
+    used = dict.fromkeys(reason_of(line.function) for line in read_lines() if line.stands_out)
+    return "\n".join(bullet(names) for names in used)
 
 
 def bullet(names):
@@ -160,15 +115,12 @@ def bullet(names):
     return textwrap.fill(text, 120, initial_indent="* ", subsequent_indent="  ")
 
 
+def table():
+    """All measurements, as a table."""
+    return "\n".join([f"| {' | '.join(COLUMNS)} |", "| --- " * len(COLUMNS) + "|", *map(row, read_lines())])
+
+
 def row(line):
     """A line of the table in Markdown."""
-    numbers = (line.single, line.single_stable, line.double, line.double_stable)
-    cells = (line.function, line.hard, line.result, line.unit, *(f"{x:.2g}" if x >= 1e-3 else "0" for x in numbers))
-    return f"| {' | '.join(cells)} | {'*' if line.stands_out else ''} |"
-
-
-def read_page():
-    """The rows of the page as it is."""
-    table = re.findall(r"^\| (.*) \|$", PAGE.read_text("utf-8").rpartition("| --- |")[2], re.MULTILINE)
-    cells = [row.split(" | ") for row in table]
-    return [Line(*words[:4], *map(float, words[4:8])) for words in cells]
+    cells = (*line[:4], *(f"{rounded(error):g}" for error in line[4:]), "*" if line.stands_out else "")
+    return f"| {' | '.join(cells)} |"

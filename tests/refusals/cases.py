@@ -2,7 +2,7 @@
 
 A case of the command line is a list of arguments, run in a folder with the files of given.py. A case of the library is
 a function without arguments, and the exception that it must raise. The messages are not written down here, but in
-docs/error-messages.md. A test compares that page with the messages of today.
+messages.json. A test compares that file with the messages of today.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from typing import NamedTuple
 class Case(NamedTuple):
     """One bad input."""
 
-    where: str  # the command, option or function: the first column of the page
+    where: str  # the command, option or function: the first column of docs/error-messages.md
     wrong: str  # what is wrong with it: the second column
     arguments: tuple = ()  # of the command line, or
     call: Callable | None = None  # a function of the library

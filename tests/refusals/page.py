@@ -1,34 +1,35 @@
-"""Write docs/error-messages.md: every bad input that the tests try, with its message.
+"""What docs/error-messages.md shows: every bad input that the tests try, with its message.
 
-python -m tests.refusals.page
+    python -m tests.refusals.page          try them all, and record their messages in messages.json
+
+The site writes the table into the page when it is built.
 """
 
+import json
 from pathlib import Path
 
 from tests.refusals.cases import all_cases
-from tests.refusals.trying import trier
 
-PAGE = Path(__file__).parents[2] / "docs" / "error-messages.md"
-HEAD = """\
-# Error messages
-
-This page lists every bad input that the tests try, and the message that it gets. A message is one line: it says what is
-wrong, where, and what is allowed.
-
-On the command line, bad input ends with exit status 2. No traceback is printed (`--debug` prints it), and no
-half-written file is left behind. An output folder that cannot be written is reported before training, not after it.
-The library raises ValueError, TypeError, IndexError or OSError with the same message.
-
-`python -m tests.refusals.page` writes this page, and a test checks that it is up to date. Three dots stand for words
-that come from Python or another library.
-"""
+MESSAGES = Path(__file__).with_name("messages.json")
 
 
-def make_page():
-    """The text of the page."""
-    rows = [(case.where, case.wrong, trier().try_case(case).message.strip()) for case in all_cases()]
-    table = "\n".join(f"| {where} | {wrong} | `{escaped(message)}` |" for where, wrong, message in rows)
-    return f"{HEAD}\n{len(rows)} messages:\n\n| where | bad input | message |\n| --- | --- | --- |\n{table}\n"
+def read_messages():
+    """{name of a case: its message}, as recorded."""
+    return json.loads(MESSAGES.read_text("utf-8"))
+
+
+def messages_of_today():
+    """{name of a case: its message}, tried now."""
+    from tests.refusals.trying import trier  # which the site, in its smaller environment, cannot import
+
+    return {case.name: trier().try_case(case).message.strip() for case in all_cases()}
+
+
+def table():
+    """How many messages there are, and all of them as a table."""
+    messages = read_messages()
+    rows = [f"| {case.where} | {case.wrong} | `{escaped(messages[case.name])}` |" for case in all_cases()]
+    return "\n".join([f"{len(rows)} messages:", "", "| where | bad input | message |", "| --- | --- | --- |", *rows])
 
 
 def escaped(text):
@@ -37,5 +38,5 @@ def escaped(text):
 
 
 if __name__ == "__main__":
-    PAGE.write_text(make_page(), encoding="utf8")
-    print(f"wrote {PAGE}")
+    MESSAGES.write_text(json.dumps(messages_of_today(), indent=1, ensure_ascii=False) + "\n", "utf-8")
+    print(f"wrote {MESSAGES}")

@@ -4,7 +4,7 @@ import pytest
 
 from minitransformer.cli import main
 from tests.refusals.cases import all_cases
-from tests.refusals.page import PAGE, make_page
+from tests.refusals.page import messages_of_today, read_messages
 from tests.refusals.trying import is_one_line, trier
 
 CASES = all_cases()
@@ -43,5 +43,7 @@ def test_debug_shows_the_traceback(tmp_path, monkeypatch):
 
 
 @pytest.mark.exhaustive
-def test_page_is_up_to_date():
-    assert make_page() == PAGE.read_text("utf-8"), "write it again: python -m tests.refusals.page"
+def test_messages_are_those_on_record():
+    recorded = read_messages()
+    assert messages_of_today() == recorded, "record them again: python -m tests.refusals.page"
+    assert list(recorded) == [case.name for case in CASES]
