@@ -77,13 +77,14 @@ def main(arguments: list[str]) -> int:
     sys.path.insert(0, str(DOCS.parent))
     from tests.numbers import stated_numbers, with_facts
 
+    if printed := [argument for argument in arguments if argument in names()]:
+        print("\n\n".join(map(section, printed)))
+        return 0
     for argument in arguments:
         if argument.endswith(".json"):
             record = json.loads(Path(argument).read_text("utf-8"))
             text = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
             (RECORDS / Path(argument).name).write_text(text, "utf-8")
-        elif argument != "--state":
-            print(section(argument))
     for page in (DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))):
         text = page.read_text("utf-8")
         if (written := with_facts(with_tables(text))) != text:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 DOCS, RECORDS = ROOT / "docs", ROOT / "docs" / "records"
-WITHOUT_MEASUREMENTS = {"contents.md", "exercises.md"}
+WITHOUT_MEASUREMENTS = {"code.md", "contents.md", "exercises.md"}
 PAGES = sorted(path for path in DOCS.glob("*.md") if path.name not in WITHOUT_MEASUREMENTS)
 NUMBER = r"(?<![\w.#-])[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?"
 

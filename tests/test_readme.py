@@ -22,8 +22,8 @@ from tests.interop.given import GPT2_FILE, make_state, save
 ROOT = Path(__file__).parent.parent
 PAGES = (ROOT / "README.md", ROOT / "lessons" / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 BLOCKS = {  # of Python, on each page; run here, in test_walk.py, test_classify.py or test_recording.py
-    **{"README.md": 2, "attention.md": 1, "exercises.md": 2, "library.md": 7, "models.md": 1, "preferences.md": 2},
-    **{"inside.md": 1, "processes.md": 1, "sharpness.md": 1, "translation.md": 1},
+    **{"README.md": 2, "attention.md": 1, "exercises.md": 2, "library.md": 4, "models.md": 1, "preferences.md": 2},
+    **{"fine-tuning.md": 3, "inside.md": 1, "processes.md": 1, "sharpness.md": 1, "translation.md": 1},
 }
 README = (ROOT / "README.md").read_text("utf-8")
 
@@ -102,10 +102,7 @@ def test_the_library_example_trains_saves_loads_and_goes_on_for_400_tokens(tmp_p
     exec(block_of("processes.md", "from minitransformer.training import Strategy"), names)
     saved = names["model"].state_dict()
     assert not np.array_equal(saved["blocks.norm.gamma"], mt.GPT(names["model"].config).blocks.norm.gamma.data)
-    exec(
-        compile(code_of(page, "import minitransformer as mt\nfrom minitransformer.interop"), "library.md", "exec"),
-        names,
-    )
+    exec(block_of("fine-tuning.md", "import minitransformer as mt\nfrom minitransformer.interop"), names)
     tuned = names["model"].state_dict()
     assert tuned.keys() == saved.keys()
     changed = {name for name in tuned if not (tuned[name] == saved[name]).all()}
@@ -159,6 +156,13 @@ def test_the_block_about_interventions_runs():
     names = {"model": model, "vector": np.ones(64), "weights": np.full(4, 0.25)}
     exec(block_of("inside.md", "from minitransformer.inspection"), names)
     assert float(names["altered"].scale.data) == 1.0
+
+
+def test_the_page_of_the_library_lists_every_public_name():
+    page = (ROOT / "docs" / "library.md").read_text("utf-8")
+    section = page.partition("## What is public")[2].partition("So are the names")[0]
+    named = re.findall(r"`(\w+)`", section)
+    assert sorted(named) == sorted(mt.__all__)
 
 
 def test_every_block_of_python_is_one_that_a_test_runs():

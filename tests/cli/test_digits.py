@@ -49,7 +49,7 @@ def test_digits_are_learnt_drawn_and_saved_and_other_commands_say_what_they_can_
         drawn = np.array(axes.images[0].get_array()).ravel()
         assert int(title[0]) in held_out.targets[(held_out.ids == drawn).all(axis=1)] - 1
     names = {}
-    exec(block_of("library.md", "import minitransformer as mt\nfrom minitransformer.data.labelled"), names)
+    exec(block_of("fine-tuning.md", "import minitransformer as mt\nfrom minitransformer.data.labelled"), names)
     assert capsys.readouterr().out.count("read as") == 3
     summary = run(capsys, "summary", "runs/digits").out
     assert "Patches" in summary

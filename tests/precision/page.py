@@ -32,8 +32,8 @@ REASONS = {
         slope near 1.""",
     ("softmax",): """
         The gradient is p (dp - sum p dp). If one weight is nearly 1, the sum is nearly its dp, and the difference keeps
-        the rounding error of dp. Compared with its terms it is as exact as can be expected: see the row above. A
-        stable formula first subtracts the dp of the largest weight from every dp: one more pass over all weights.""",
+        the rounding error of dp. Compared with its terms it is as exact as can be expected. A stable formula first
+        subtracts the dp of the largest weight from every dp: one more pass over all weights.""",
     ("cross_entropy",): """
         If the right word is nearly sure, the gradient of its logit is p - 1, where p has been rounded to a number near
         1. The error is at most an ulp of 1, divided by the number of tokens. A stable formula remembers the sum of the

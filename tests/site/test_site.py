@@ -9,10 +9,15 @@ from minitransformer.course import read_recall
 from minitransformer.example import load_example, numbers
 from minitransformer.exercises import find_exercises
 from tests.lessons.conftest import LESSONS
+from tests.museum.exhibits import EXHIBITS
+from tests.numbers import records
+from tests.precision.page import read_lines
+from tests.refusals.page import read_messages
 from tests.site.build import ROOT
 from tests.site.pages import dead, foreign_addresses, is_foreign
 
 pytestmark = pytest.mark.exhaustive  # building takes 20 seconds
+WRITTEN = ("error-messages", "museum", "floating-point")  # pages that show what the tests hold
 EXPLORED = re.compile(r"explorer/index\.html#view=cell&cell=([\w.]+)")
 
 
@@ -114,6 +119,17 @@ def test_every_exercise_is_there_with_its_hints_folded_and_without_its_answer(si
         assert f"minitransformer start {exercise.name}" in page.text
         answer = (ROOT / "lessons/exercises" / exercise.name / "solution.py").read_text("utf-8")
         assert answer.strip() not in page.text
+
+
+def test_what_the_tests_and_records_hold_is_shown_on_its_page(site, pages):
+    shown = {name: " ".join(pages[site / "docs" / f"{name}.html"].text.split()) for name in WRITTEN}
+    messages = [" ".join(message.replace("`", "'").split()) for message in read_messages().values()]
+    assert [message for message in messages if message not in shown["error-messages"]] == []
+    names = [exhibit.name[1:] for exhibit in EXHIBITS]
+    assert [name for name in names if shown["museum"].count(name) != 1] == []
+    rows = [" ".join(line[:4]) for line in read_lines()]
+    assert [row for row in rows if row not in shown["floating-point"]] == []
+    assert set(records()) <= pages[site / "docs/records.html"].ids
 
 
 def test_reference_shows_a_derivation_as_it_stands_in_the_source(site, pages):
