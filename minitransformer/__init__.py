@@ -128,7 +128,7 @@ if TYPE_CHECKING:  # for type checkers and editors; Python itself calls __getatt
     from minitransformer.training.saving.checkpoint import load_checkpoint, save_checkpoint
     from minitransformer.training.saving.checkpointer import Checkpointer
 
-__version__ = "0.1.0"
+__version__ = "0.5.0"
 
 __all__ = [
     "BERT",
