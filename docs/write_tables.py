@@ -16,11 +16,11 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 from minitransformer.course import FOLDER
 
 sys.path.append(str(FOLDER))  # where the experiments are
-from typing import Any
 
 from experiments.report import Table, as_markdown
 from experiments.running import find

@@ -118,7 +118,6 @@ def lines_of_scalar_gpt():
 
 FACTS = {
     "rows of gradcheck": Fact(r"(?<!with )(?<!of )\b(\d{2,}) (?:proven )?rows\b(?! of one)", gradcheck_rows),
-    "rows of gradcheck, all": Fact(r"asymmetry of (\d+) rows", gradcheck_rows),
     "bugs in the museum": Fact(r"(?<!of the )\b(\d+) (?:planted )?bugs\b", planted_bugs),
     "functions with a backward": Fact(r"\b[Aa]ll (\d+) (?:pairs of )?functions\b", backward_functions),
     "pairs of functions": Fact(r"\b(\d+) pairs of functions\b", backward_functions),
@@ -149,10 +148,11 @@ FACTS = {
 
 
 def with_facts(text):
-    """A text in which every fact has the number that the code computes."""
+    """A text in which every fact has the number that the code computes; recorded tables stay as they were measured."""
+    parts = re.split(r"(<!-- table: .*?<!-- end -->)", text, flags=re.DOTALL)
     for fact in FACTS.values():
-        text = re.sub(fact.pattern, functools.partial(corrected, fact), text)
-    return text
+        parts[::2] = [re.sub(fact.pattern, functools.partial(corrected, fact), part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def corrected(fact, match):
