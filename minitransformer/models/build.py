@@ -25,7 +25,7 @@ from minitransformer.lazy import importer
 
 FREE = (  # fields that the paper's model may choose; all others must be the defaults
     *("padding", "start", "end", "vocab_size", "d_model", "num_heads", "d_ff", "num_layers", "max_len", "norm_eps"),
-    *("dropout", "attention_dropout", "ffn_dropout", "tie_embeddings"),
+    *("dropout", "attention_dropout", "ffn_dropout", "tie_embeddings", "bias"),
 )
 
 
@@ -81,17 +81,20 @@ class Builder:
     def self_attention(self) -> SelfAttention:
         """Self-attention (section 3.2)."""
         config = self.config
-        return SelfAttention(config.d_model, config.num_heads, dropout_rate=config.attention_dropout, **self.options)
+        options = {"bias": config.bias, "dropout_rate": config.attention_dropout, **self.options}
+        return SelfAttention(config.d_model, config.num_heads, **options)
 
     def cross_attention(self) -> CrossAttention:
         """Attention of the target to the memory."""
         config = self.config
-        return CrossAttention(config.d_model, config.num_heads, dropout_rate=config.attention_dropout, **self.options)
+        options = {"bias": config.bias, "dropout_rate": config.attention_dropout, **self.options}
+        return CrossAttention(config.d_model, config.num_heads, **options)
 
     def feed_forward(self) -> Layer:
         """The feed-forward network (section 3.3)."""
         config = self.config
-        return FeedForward(config.d_model, config.d_ff, dropout_rate=config.ffn_dropout, **self.options)
+        options = {"bias": config.bias, "dropout_rate": config.ffn_dropout, **self.options}
+        return FeedForward(config.d_model, config.d_ff, **options)
 
     def input_positions(self, std: float) -> Layer | None:
         """The layer that adds positions to token vectors (section 3.5). `std` is the initial size of learned ones."""

@@ -26,6 +26,7 @@ from minitransformer.checks import check_ids
 from minitransformer.functional import rows_from, softmax
 from minitransformer.layers import EncoderLayer, LayerNorm, Linear
 from minitransformer.layers.feed_forward import FeedForward
+from minitransformer.layers.since_2017.attention import generalized
 from minitransformer.layers.since_2017.feed_forward import ACTIVATIONS, ActivatedFeedForward
 from minitransformer.layers.since_2017.kv_cache import KVCache
 from minitransformer.layers.since_2017.rms_norm import RMSNorm
@@ -82,7 +83,7 @@ class FoldedBlock:
     """One pre-norm layer. `centre` is `centred` if the norm is LayerNorm, and the identity for RMSNorm."""
 
     def __init__(self, layer: EncoderLayer, centre: Callable[[xp.ndarray], xp.ndarray]) -> None:
-        attention, network = layer.self_attention.sublayer, layer.feed_forward.sublayer
+        attention, network = generalized(layer.self_attention.sublayer), layer.feed_forward.sublayer
         self.num_heads, self.positions = attention.num_heads, attention.positions
         self.kind, self.widths = attention.kind, attention.widths
         norms: Any = layer.self_attention.norm, layer.feed_forward.norm

@@ -16,7 +16,6 @@ from minitransformer.layers import (
     CrossAttention,
     Decoder,
     Encoder,
-    FeedForward,
     LearnedPositions,
     Linear,
     MixtureOfExperts,
@@ -102,6 +101,8 @@ class LaterBuilder(Builder):
     def self_attention(self) -> SelfAttention:
         """Self-attention of any kind, with positions inside, grouped queries, other widths, QK-norm."""
         config = self.config
+        if self.positions is None and not self._asks_for_general_attention():
+            return super().self_attention()
         kind = attention_kind(config, self.bidirectional)
         attention = GeneralSelfAttention(
             qkv_bias=config.qkv_bias, positions=self.positions, kind=kind, **self._attention_options()
@@ -117,8 +118,16 @@ class LaterBuilder(Builder):
 
         Windows and strides are distances within one sequence, and the memory is read as a whole.
         """
+        if not self._asks_for_general_attention():
+            return super().cross_attention()
         kind = None if self.config.attention == "full" else TiledAttention(Pattern())
         return GeneralCrossAttention(kind=kind, **self._attention_options())
+
+    def _asks_for_general_attention(self):
+        config = self.config
+        unset = config.num_kv_heads, config.d_k, config.d_v, config.qkv_bias
+        full = config.attention == "full" and config.scale_scores and not config.qk_norm
+        return not full or any(field is not None for field in unset)
 
     def _attention_options(self):
         config = self.config
@@ -151,9 +160,9 @@ class LaterBuilder(Builder):
 
     def _network(self):
         config = self.config
-        options = {"bias": config.bias, "dropout_rate": config.ffn_dropout, **self.options}
         if config.activation == "relu":
-            return FeedForward(config.d_model, config.d_ff, **options)
+            return super().feed_forward()
+        options = {"bias": config.bias, "dropout_rate": config.ffn_dropout, **self.options}
         return ActivatedFeedForward(config.d_model, config.d_ff, activation=config.activation, **options)
 
     def input_positions(self, std: float) -> Layer | None:
