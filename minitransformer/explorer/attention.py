@@ -25,7 +25,7 @@ from minitransformer.backend import to_device, to_host, xp
 from minitransformer.decoding import decoding_state, generate
 from minitransformer.explorer.writing import Writing
 from minitransformer.functional import cross_entropy, cross_entropy_backward
-from minitransformer.layers.since_2017.attention_kinds import IncrementalAttention
+from minitransformer.layers.attention import FullAttention
 from minitransformer.models import Transformer
 from minitransformer.models.since_2017.gpt import GPT
 
@@ -37,7 +37,7 @@ DIGITS = 4  # of weights and products
 PROMPT = -1  # the target of a token that is not written; a model may write padding
 
 
-class Watched(IncrementalAttention):
+class Watched(FullAttention):
     """Full attention that remembers its weights p (B, H, T, S), and dp, the gradient with respect to them."""
 
     weights: xp.ndarray

@@ -13,7 +13,7 @@ from minitransformer.layers import (
 )
 from minitransformer.models import TransformerConfig
 from minitransformer.models.build import builder
-from minitransformer.models.since_2017.build import attention_positions as positions_inside
+from minitransformer.models.since_2017.build import LaterBuilder
 from tests.helpers import host, random_array, randomize, relative_error, same
 
 B, T, C, MAX_LEN, START = 2, 4, 6, 9, 3
@@ -72,8 +72,9 @@ def input_positions(kind):
 
 
 def attention_positions(kind, bidirectional=True):
-    rng, rotary = np.random.default_rng(76), (10000.0, 1.0, None)
-    return positions_inside(config(kind), bidirectional, rotary, rng, np.float64)
+    build = LaterBuilder(config(kind), np.random.default_rng(76), np.float64)
+    build.bidirectional = bidirectional
+    return build.attention_positions()
 
 
 def test_each_kind_acts_on_the_input_or_inside_attention_or_nowhere():

@@ -35,11 +35,12 @@ class GeneralAttention(MultiHeadAttention):
         self,
         d_model: int,
         num_heads: int,
-        num_kv_heads: int | None,
-        dropout_rate: float,
-        positions: AttentionPositions | None,
-        scale: float | None,
-        kind: FullAttention | LinearAttention | None,
+        *,
+        num_kv_heads: int | None = None,
+        dropout_rate: float = 0.0,
+        positions: AttentionPositions | None = None,
+        scale: float | None = None,
+        kind: FullAttention | LinearAttention | None = None,
         d_k: int | None = None,
         d_v: int | None = None,
     ) -> None:
@@ -76,7 +77,8 @@ class GeneralAttention(MultiHeadAttention):
 
         A query at position T - 1 and T + S - 1 keys have the distances s - t from 1 - T to S - 1, each of them once.
         """
-        return (1, T + S - 1, T - 1) if self.kind.takes_bias_by_distance else (T, S, 0)
+        by_distance = getattr(self.kind, "takes_bias_by_distance", False)
+        return (1, T + S - 1, T - 1) if by_distance else (T, S, 0)
 
     def _split(self, q, k, v):
         """As in the base class, with G heads of keys and values."""
@@ -104,21 +106,13 @@ class GeneralSelfAttention(GeneralAttention, SelfAttention):
         d_model: int,
         num_heads: int,
         *,
-        num_kv_heads: int | None = None,
-        dropout_rate: float = 0.0,
-        positions: AttentionPositions | None = None,
-        scale: float | None = None,
-        kind: FullAttention | LinearAttention | None = None,
         bias: bool = True,
         qkv_bias: bool | None = None,
-        d_k: int | None = None,
-        d_v: int | None = None,
         rng: np.random.Generator | None = None,
         dtype: DTypeLike = np.float32,
+        **options: Any,
     ) -> None:
-        GeneralAttention.__init__(
-            self, d_model, num_heads, num_kv_heads, dropout_rate, positions, scale, kind, d_k, d_v
-        )
+        GeneralAttention.__init__(self, d_model, num_heads, **options)
         # with grouped queries or other widths, the initial weights are those of one matrix
         one, blocks = (d_model, 3) if set(self.widths) == {d_model} else (sum(self.widths), 1)
         has_bias = bias if qkv_bias is None else qkv_bias
@@ -150,22 +144,15 @@ class GeneralCrossAttention(GeneralAttention, CrossAttention):
         d_model: int,
         num_heads: int,
         *,
-        num_kv_heads: int | None = None,
-        dropout_rate: float = 0.0,
-        scale: float | None = None,
-        kind: FullAttention | None = None,
         bias: bool = True,
-        d_k: int | None = None,
-        d_v: int | None = None,
         rng: np.random.Generator | None = None,
         dtype: DTypeLike = np.float32,
+        **options: Any,
     ) -> None:
-        GeneralAttention.__init__(self, d_model, num_heads, num_kv_heads, dropout_rate, None, scale, kind, d_k, d_v)
+        GeneralAttention.__init__(self, d_model, num_heads, positions=None, **options)
         self.q = Linear(d_model, self.widths[0], bias=bias, rng=rng, dtype=dtype)
-        if self.d_k == self.d_v:
-            self.kv = Linear(d_model, self.widths[2], blocks=2, bias=bias, rng=rng, dtype=dtype)
-        else:
-            self.kv = Linear(d_model, sum(self.widths[1:]), bias=bias, rng=rng, dtype=dtype)
+        one, blocks = (self.widths[2], 2) if self.d_k == self.d_v else (sum(self.widths[1:]), 1)
+        self.kv = Linear(d_model, one, blocks=blocks, bias=bias, rng=rng, dtype=dtype)
         self.output = Linear(num_heads * self.d_v, d_model, bias=bias, rng=rng, dtype=dtype)
 
     def read(self, memory: xp.ndarray) -> list[xp.ndarray]:

@@ -125,9 +125,9 @@ class ShardedAttention(GeneralSelfAttention):
             raise ValueError(f"{type(whole.qkv).__name__} has gains for all heads, which ranks cannot divide yet")
         groups, per_group = whole.num_kv_heads, whole.num_heads // whole.num_kv_heads
         first, end = first_units(groups, ranks.size)[ranks.rank : ranks.rank + 2]
-        heads, rate = (end - first) * per_group, whole.dropout_rate
-        features = (whole.positions, whole.scale, whole.kind, whole.d_k)
-        GeneralAttention.__init__(self, heads * whole.d_v, heads, end - first, rate, *features)
+        heads = (end - first) * per_group
+        options = {name: getattr(whole, name) for name in ("positions", "scale", "kind", "d_k", "dropout_rate")}
+        GeneralAttention.__init__(self, heads * whole.d_v, heads, num_kv_heads=end - first, **options)
         self.ranks, self.num_heads_of_all = ranks, whole.num_heads
         self.own_heads = slice(first * per_group, end * per_group)
         self.qkv = ColumnLinear(whole.qkv, Cut(-1, groups, whole.widths), ranks)

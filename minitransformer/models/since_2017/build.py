@@ -4,9 +4,6 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from numpy.typing import DTypeLike
-
 from minitransformer.config import Rope, Strided, TransformerConfig, Windowed
 from minitransformer.core import Layer
 from minitransformer.functional.since_2017.patterns import Pattern
@@ -34,23 +31,10 @@ from minitransformer.models.build import Builder
 
 
 class LaterBuilder(Builder):
-    """As `Builder`, for all fields of a configuration.
+    """As `Builder`, for all fields of a configuration."""
 
-    `positions` are those inside the attention of the layer that is made, and unless it is `bidirectional`, its
-    self-attention sees no later token.
-    """
-
-    def __init__(
-        self,
-        config: TransformerConfig,
-        rng: np.random.Generator | None = None,
-        dtype: DTypeLike = np.float32,
-        *,
-        positions: AttentionPositions | None = None,
-        bidirectional: bool = True,
-    ) -> None:
-        super().__init__(config, rng, dtype)
-        self.positions, self.bidirectional = positions, bidirectional
+    positions: AttentionPositions | None = None  # inside the attention of the layer that is made
+    bidirectional = True  # whether its self-attention sees later tokens
 
     def encoder(self) -> Encoder:
         """As `Builder.encoder`."""
@@ -71,19 +55,16 @@ class LaterBuilder(Builder):
         """
         config = self.config
         different = 1 if config.share_layers else config.num_layers
-        configs = [config_of_layer(config, i) for i in range(different)]
-        positions = {
-            kind: attention_positions(each, bidirectional, **self.options)
-            for kind, each in {each.positions: each for each in configs}.items()
-        }
-        layers = [
-            make_layer(
-                LaterBuilder(each, **self.options, positions=positions[each.positions], bidirectional=bidirectional)
-            )
-            for each in configs
-        ]
+        builders = [LaterBuilder(config_of_layer(config, i), **self.options) for i in range(different)]
+        shared: dict[Any, AttentionPositions | None] = {}
+        for build in builders:
+            build.bidirectional, kind = bidirectional, build.config.positions
+            if kind not in shared:
+                shared[kind] = build.attention_positions()
+            build.positions = shared[kind]
+        layers = [make_layer(build) for build in builders]
         norm = self.norm() if config.has_final_norm else None
-        return stack(layers * (config.num_layers // different), norm, positions[configs[0].positions])
+        return stack(layers * (config.num_layers // different), norm, builders[0].positions)
 
     def residual(self, sublayer: Layer) -> Residual:
         """As `Builder.residual`, with the norm where `config.norm` says."""
@@ -173,6 +154,18 @@ class LaterBuilder(Builder):
             return LearnedPositions(self.config.max_len, self.config.d_model, std=std, **self.options)
         return None
 
+    def attention_positions(self) -> AttentionPositions | None:
+        """The positions that act inside self-attention, or None for kinds that do nothing there."""
+        config = self.config
+        if isinstance(config.positions, Rope):
+            rope = dataclasses.astuple(config.positions)
+            return RotaryPositions(config.head_widths[0], config.max_len, *rope, dtype=self.dtype)
+        if config.positions == "alibi":
+            return AlibiPositions(config.num_heads, dtype=self.dtype)
+        if config.positions == "relative":
+            return RelativePositions(config.num_heads, bidirectional=self.bidirectional, **self.options)
+        return None
+
 
 def config_of_layer(config: TransformerConfig, layer: int) -> TransformerConfig:
     """The configuration of one layer, counted from 0: `config`, unless its layers differ."""
@@ -183,27 +176,6 @@ def config_of_layer(config: TransformerConfig, layer: int) -> TransformerConfig:
         return dataclasses.replace(config, attention="tiled")
     positions = config.positions if kind.rope_base is None else Rope(kind.rope_base)
     return dataclasses.replace(config, attention=Windowed(kind.window, kind.num_global), positions=positions)
-
-
-def attention_positions(
-    config: TransformerConfig,
-    bidirectional: bool,
-    rng: np.random.Generator | None = None,
-    dtype: DTypeLike = np.float32,
-) -> AttentionPositions | None:
-    """The positions that act inside self-attention, or None for kinds that do nothing there.
-
-    `bidirectional` says whether queries see later keys, as they do in an encoder; only T5's buckets depend on it.
-    """
-    if isinstance(config.positions, Rope):
-        return RotaryPositions(
-            config.head_widths[0], config.max_len, *dataclasses.astuple(config.positions), dtype=dtype
-        )
-    if config.positions == "alibi":
-        return AlibiPositions(config.num_heads, dtype=dtype)
-    if config.positions == "relative":
-        return RelativePositions(config.num_heads, bidirectional=bidirectional, rng=rng, dtype=dtype)
-    return None
 
 
 def attention_kind(config: TransformerConfig, bidirectional: bool) -> IncrementalAttention | LinearAttention:
