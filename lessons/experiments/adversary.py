@@ -21,7 +21,7 @@ import numpy as np
 
 from experiments.attention_kinds import options_of, train_as
 from experiments.faithfulness import judge, sources_of
-from experiments.measuring.paired import grouped, interval, plus_minus, train_steps
+from experiments.measuring.paired import grouped, interval, judged, plus_minus, train_steps
 from experiments.measuring.taps import judge_move, moved, tapped
 from experiments.report import Figure, Options, Rows, Table
 from minitransformer.backend import to_host
@@ -251,13 +251,12 @@ def findings(rows: Rows) -> list[str]:
         f"{plus_minus(same, '.3f')} of the rows, and {plus_minus(others, '.3f')} for a model of another seed.",
     ]
     for score in ("attention", "gradient x input"):
-        mean, half = interval(falls(rows, score))
-        word = "falls" if mean > half else "rises" if -mean > half else "does not measurably change"
+        word = judged(*interval(falls(rows, score)), "rises", "falls", "does not measurably change")
         lines.append(f"The rank correlation of {score} with the effect {word}: {plus_minus(falls(rows, score))} lower.")
     mean, half = interval(
         [a - b for a, b in zip(falls(rows, "attention"), falls(rows, "gradient x input"), strict=True)]
     )
-    word = "more" if mean > half else "less" if -mean > half else "not measurably more or less"
+    word = judged(mean, half, "less", "more", "not measurably more or less")
     lines.append(f"That of attention falls {word} than that of gradient x input ({mean:+.2f} ± {half:.2f}).")
     for (name,), heads in grouped(rows["heads"], "model").items():
         change = max(row["change"] / row["size"] for row in rows["moves"] if row["model"] == name)

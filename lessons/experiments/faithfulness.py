@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.measuring.paired import grouped, interval, plus_minus, train_steps
+from experiments.measuring.paired import grouped, interval, judged, plus_minus, train_steps
 from experiments.measuring.ranks import spearman
 from experiments.report import Figure, Options, Rows, Table
 from minitransformer.backend import to_host
@@ -249,7 +249,7 @@ def findings(rows: Rows) -> list[str]:
 def compared(found: list[dict[str, Any]], score: str) -> str:
     """How attention's rank correlation compares with that of another score, where the interval excludes 0."""
     mean, half = interval([row["rank"]["attention"] - row["rank"][score] for row in found])
-    word = "above" if mean > half else "below" if -mean > half else "not measurably apart from"
+    word = judged(mean, half, "below", "above", "not measurably apart from")
     return f"{word} ({mean:+.2f} ± {half:.2f})"
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from experiments.attention_kinds import options_of, train_as
-from experiments.measuring.paired import grouped, interval, plus_minus
+from experiments.measuring.paired import grouped, interval, judged, plus_minus
 from experiments.measuring.ranks import spearman
 from experiments.report import Figure, Options, Rows, Table
 from minitransformer.backend import to_host
@@ -217,7 +217,7 @@ def findings(rows: Rows) -> list[str]:
         ranked = " and ".join(f"{plus_minus([agreement(row, one) for row in found])} ({one})" for one in ONE_PASS)
         lines.append(f"{TITLES[task]}: rank correlation with the cost {ranked}.")
     mean, half = interval([agreement(row, "gradient") - agreement(row, "weight") for row in rows["models"]])
-    word = "better than" if mean > half else "worse than" if -mean > half else "not measurably better or worse than"
+    word = judged(mean, half, "worse than", "better than", "not measurably better or worse than")
     return [
         *lines,
         f"Over all {len(rows['models'])} models, the gradient ranks heads {word} the sharpness of their maps: "

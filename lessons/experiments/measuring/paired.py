@@ -44,9 +44,9 @@ def spread(values: Any, form: str) -> str:
     return mean if low == high else f"{mean} ({low:{form}} to {high:{form}})"
 
 
-def judged(mean: float, half: float, below: str = "better", above: str = "worse") -> str:
-    """What the interval mean ± half says: "undecided" if it includes 0, and else which side of 0 it is on."""
-    return "undecided" if abs(mean) <= half else below if mean < 0 else above
+def judged(mean: float, half: float, below: str = "better", above: str = "worse", neither: str = "undecided") -> str:
+    """What the interval mean ± half says: `neither` if it includes 0, and else which side of 0 it is on."""
+    return neither if abs(mean) <= half else below if mean < 0 else above
 
 
 def grouped(rows: Sequence[dict[str, Any]], *names: str) -> dict[tuple, list[dict[str, Any]]]:
