@@ -52,6 +52,7 @@ CORE = {
     "models/build.py": ("Which part stands where?", "12"),
     "models/transformer.py": ("Figure 1 as a whole.", "12"),
     "training/clipping.py": ("How is a gradient that is too long shortened?", "13"),
+    "training/flat.py": ("How do all parameters become one vector?", "13"),
     "training/optimizers.py": ("Adam, the paper's optimizer.", "13"),
     "training/schedules.py": ("How does the learning rate rise and fall?", "13"),
     "training/gradients.py": ("From a batch to its gradient.", "14"),

@@ -14,7 +14,6 @@ from minitransformer.functional import causal_mask, padding_mask
 from minitransformer.layers import Decoder, Encoder, InputEmbedding, OutputProjection
 from minitransformer.layers.embedding import InputEmbeddingCache
 from minitransformer.layers.initializers import normal
-from minitransformer.layers.since_2017.experts import forward_of_tokens
 from minitransformer.layers.stack import StackCache
 from minitransformer.models.base import EncoderDecoder
 from minitransformer.models.build import builder
@@ -121,7 +120,7 @@ class Transformer(EncoderDecoder):
         check_batch_of_ids("source", source, self.config.vocab_size, self.config.max_len)
         x, cache_embedding = self.source_embedding.forward(source, rng)
         allowed = self.source_allowed(source)
-        memory, cache_encoder = forward_of_tokens(allowed, self.encoder.forward, x, allowed, rng)
+        memory, cache_encoder = self.encoder.forward(x, allowed, rng)
         return memory, EncodeCache(cache_embedding, cache_encoder)
 
     def encode_backward(self, dmemory: xp.ndarray, cache: EncodeCache) -> None:
@@ -150,7 +149,7 @@ class Transformer(EncoderDecoder):
         if self.config.needs_causal_mask:
             allowed = causal_mask(target.shape[1]) & tokens  # (B, 1, T, T)
         masks = allowed, self.source_allowed(source)
-        z, cache_decoder = forward_of_tokens(tokens, self.decoder.forward, y, memory, *masks, rng)
+        z, cache_decoder = self.decoder.forward(y, memory, *masks, rng)
         return z, DecodeCache(cache_embedding, cache_decoder)
 
     def decode_backward(self, dz: xp.ndarray, cache: DecodeCache) -> xp.ndarray:

@@ -15,7 +15,6 @@ import numpy as np
 from minitransformer.backend import to_device, xp
 from minitransformer.data.task import TrainingBatch
 from minitransformer.layers.losses import blockwise_loss, counted_targets, has_features, padding_of
-from minitransformer.layers.since_2017.experts import weighted_backward
 
 
 class Measured(NamedTuple):
@@ -45,7 +44,7 @@ class PlainGradients:
         if measure:  # before the loss, which may overwrite y
             accuracy = accuracy_of(y, batch.targets, padding_of(self.loss_fn, self.model))
         loss, loss_cache = self.loss_fn.forward(y, batch.targets)
-        weighted_backward(weight, self.model.backward, self.loss_fn.backward(weight, loss_cache), cache)
+        self.model.backward(self.loss_fn.backward(weight, loss_cache), weighed(cache, weight))
         return Measured(loss, accuracy)
 
 
@@ -59,8 +58,24 @@ class ChunkedGradients(PlainGradients):
         """See `Gradients`."""
         y, cache = self.model.features(*batch.inputs, rng=self.rng)
         loss, dy, accuracy = blockwise_loss(self.model, y, batch.targets, self.loss_fn, weight, self.rng, measure)
-        weighted_backward(weight, self.model.features_backward, dy, cache)
+        self.model.features_backward(dy, weighed(cache, weight))
         return Measured(loss, accuracy)
+
+
+def weighed(cache: Any, weight: float) -> Any:
+    """The cache of a part of a batch that has this weight in the loss of the whole.
+
+    The gradient dy carries the weight, and layers need not know it. Only a layer that adds the gradient of a loss of
+    its own in backward, such as the balance of experts, has a cache with a field `batch_weight`.
+    """
+    if weight == 1.0 or not isinstance(cache, tuple | list):
+        return cache
+    if hasattr(cache, "batch_weight"):
+        return cache._replace(batch_weight=weight)  # type: ignore[union-attr]
+    items = [weighed(item, weight) for item in cache]
+    if all(new is old for new, old in zip(items, cache, strict=True)):
+        return cache
+    return type(cache)(*items) if hasattr(cache, "_fields") else type(cache)(items)
 
 
 def gradients_of(model: Any, loss_fn: Any, rng: np.random.Generator | None = None) -> PlainGradients:

@@ -8,14 +8,13 @@ averages and checkpoints (saving/), and checks for NaN (watching/). parallel/str
 around `gradients`, once, before the loop. run.py holds the state of a run, which is saved and resumed.
 """
 
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from minitransformer.core import Layer
 from minitransformer.data.task import EpochTask, Task
 from minitransformer.layers.losses import loss_for
-from minitransformer.system.process import keep_freed_memory, limit_threads
+from minitransformer.system.process import limit_threads
 from minitransformer.system.progress import tqdm
 from minitransformer.system.signals import Postponed
 from minitransformer.training.optimizers import Adam
@@ -71,7 +70,6 @@ def train(
     Raises NotFiniteError for a loss or gradient that is not finite, before it reaches the weights (on a GPU later, see
     Diagnostics).
     """
-    keep_freed_memory()
     settings, optimizer = settings or TrainingSettings(), optimizer or Adam(model.parameters())
     plan, strategy = plan or Plan(settings.steps, schedule, averaging), strategy or _threads(num_threads)
     if checkpointer:
@@ -79,15 +77,13 @@ def train(
     run = TrainingRun(model, data, optimizer, loss_fn or loss_for(model), settings, plan, strategy, resume)
     progress = tqdm(total=plan.steps, initial=run.step, unit="step", disable=None if strategy.is_root else True)
     with Postponed(to_take=checkpointer is not None) as signals, limit_threads(strategy.num_threads), progress:
-        while not run.is_done:
-            started, step = time.perf_counter(), run.step + 1
-            batch = run.batches.next()
-            run.plan = plan = run.plan.at(step)
-            optimizer.lr = plan.schedule(step) if plan.schedule else optimizer.lr
-            measure, progress.total = step % LOG_INTERVAL == 0 or step == plan.steps, plan.steps
-            measured, norm = run.take_step(batch, measure=measure)
-            run.log(batch, measured, norm)
-            run.history.seconds += time.perf_counter() - started
+        while (step := run.step + 1) <= plan.steps:
+            with run.timed():
+                batch = run.batches.next()
+                plan = run.plan = plan.at(step)
+                optimizer.lr = plan.schedule(step) if plan.schedule else optimizer.lr
+                measure, progress.total = step % LOG_INTERVAL == 0 or step == plan.steps, plan.steps
+                run.log(batch, *run.take_step(batch, measure=measure))
             progress.update()
             if measure:
                 progress.set_postfix_str(run.history.latest())

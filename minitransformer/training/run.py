@@ -1,6 +1,9 @@
 """A training run: everything that its next step depends on, so that it can be saved and resumed."""
 
+import contextlib
 import dataclasses
+import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -66,6 +69,13 @@ class TrainingRun:
     def is_done(self) -> bool:
         """Whether all steps have been taken."""
         return self.step >= self.plan.steps
+
+    @contextlib.contextmanager
+    def timed(self) -> Iterator[None]:
+        """Add the time that a `with` block takes to the history."""
+        started = time.perf_counter()
+        yield
+        self.history.seconds += time.perf_counter() - started
 
     def log(self, batch: "TrainingBatch", measured: Measured, norm: xp.ndarray) -> None:
         """Add a step to the history and to the average. Waits for a GPU only if an accuracy was measured.

@@ -25,11 +25,11 @@ from minitransformer.inspection import (
 from minitransformer.inspection.activation_memory import _distinct_arrays
 from minitransformer.inspection.interventions import Altered, Change
 from minitransformer.layers import FeedForward
-from minitransformer.layers.since_2017.experts import forward_of_tokens, weighted_backward
 from minitransformer.layers.since_2017.lora import LoRALinear
 from minitransformer.models import BERT, GPT, Transformer, TransformerConfig, gpt_config
 from minitransformer.models.build import builder
 from minitransformer.training import CrossEntropyLoss, DataParallel
+from minitransformer.training.gradients import weighed
 from minitransformer.training.parallel import threads as threads_module
 from minitransformer.training.saving.checkpoint import load_checkpoint, save_checkpoint
 from tests.helpers import device, host, random_array, randomize, relative_error, same
@@ -109,11 +109,11 @@ def test_backward_adds_the_gradient_of_the_two_auxiliary_losses():
     layer = mixture(balance=0.7, z_loss=0.3)
 
     def forward(x, counted):
-        y, cache = forward_of_tokens(device(counted[:, None, None]), layer.forward, x)
+        y, cache = layer.forward(x, device(counted[:, None, None]))
         return (y * 0).sum() + device(np.asarray(auxiliary_loss(x, layer, counted))), cache
 
     def backward(dloss, cache):
-        return weighted_backward(float(host(dloss).real), layer.backward, device(np.zeros((B, T, C))), cache)
+        return layer.backward(device(np.zeros((B, T, C))), weighed(cache, float(host(dloss).real)))
 
     for counted in (PADDED | True, PADDED):
         arrays, named = {"x": host(example())}, {"R": layer.router.W}
@@ -124,7 +124,7 @@ def test_backward_adds_the_gradient_of_the_two_auxiliary_losses():
 def test_the_gradient_of_the_bias_is_the_load_above_an_equal_share_times_its_weight():
     layer, x = mixture(2, scores="sigmoid", balance=0.01), example()
     for counted in (PADDED | True, PADDED):
-        _, cache = forward_of_tokens(device(counted), layer.forward, x)
+        _, cache = layer.forward(x, device(counted))
         layer.zero_grad()
         layer.backward(device(np.zeros((B, T, C))), cache)
         loads = host(cache.chosen)[counted.reshape(-1)].sum(axis=0) / (counted.sum() * 2)

@@ -34,14 +34,14 @@ class Watched(TrainingRun):
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
-        training = self.averaging.training
+        training = self.plan.averaging.training
         training.run = self
         training.after.append(fingerprint(self))
 
     def log(self, *measured):
         super().log(*measured)
-        if self.averaging.training.record:
-            self.averaging.training.after.append(fingerprint(self))
+        if self.plan.averaging.training.record:
+            self.plan.averaging.training.after.append(fingerprint(self))
 
 
 class Training:

@@ -1,7 +1,6 @@
 """A mixture of experts: several feed-forward networks, of which a router chooses a few for each token."""
 
-import contextvars
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,27 +13,9 @@ from minitransformer.functional.linear import LinearCache
 from minitransformer.functional.reductions import row_dot
 from minitransformer.functional.since_2017 import routing
 from minitransformer.functional.since_2017.gated import sigmoid, sigmoid_backward
+from minitransformer.layers.decoder import DecoderLayer, DecoderLayerCache
+from minitransformer.layers.encoder import EncoderLayer, EncoderLayerCache
 from minitransformer.layers.linear import Linear
-
-_batch_weight: contextvars.ContextVar[float] = contextvars.ContextVar("batch_weight", default=1.0)
-_tokens: contextvars.ContextVar[xp.ndarray | None] = contextvars.ContextVar("tokens", default=None)
-
-
-def weighted_backward(weight: float, backward: Callable[..., Any], *arguments: Any) -> Any:
-    """backward(*arguments) of a part of a batch with this weight: the auxiliary losses have no dy that carries it."""
-    context = contextvars.copy_context()
-    context.run(_batch_weight.set, weight)
-    return context.run(backward, *arguments)
-
-
-def forward_of_tokens(tokens: xp.ndarray, forward: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """Run forward(*arguments) on x (B, T, C); the auxiliary losses count only the tokens marked here, not padding.
-
-    `tokens` has B T booleans, True for a token; axes of length 1 do not matter, as in a mask (B, 1, 1, T).
-    """
-    context = contextvars.copy_context()
-    context.run(_tokens.set, tokens.reshape(-1))
-    return context.run(forward, *arguments, **options)
 
 
 class ExpertsCache(NamedTuple):
@@ -48,6 +29,7 @@ class ExpertsCache(NamedTuple):
     weights: Any  # of `expert_weights`
     used: list[tuple]  # for each expert with n tokens: its number, their places (n,), its output (n, C), its cache
     tokens: xp.ndarray | None  # (N,) booleans: which are not padding; None: all
+    batch_weight: float = 1.0  # of the part of a batch, see `weighed` in training/gradients.py
 
 
 class MixtureOfExperts(Layer):
@@ -60,7 +42,7 @@ class MixtureOfExperts(Layer):
 
     backward adds the gradient of two losses that are not in y, once for each call: balance_weight times `balance_loss`
     and z_weight times `z_loss`. So `gradcheck` needs both weights 0. Both losses, and the loads below, are means over
-    the tokens that `forward_of_tokens` marks as not padding; padding is routed too, but its output is not used.
+    the `tokens` that are not padding; padding is routed too, but its output is not used.
 
     scores="sigmoid" is DeepSeek-V3's router (2024, section 2.1.2): p = sigmoid(x R), the k largest p + bias are
     chosen, and w is made of p alone. The choice has no derivative, so instead of the balance loss, bias gets a gradient
@@ -86,8 +68,10 @@ class MixtureOfExperts(Layer):
         is_sigmoid = check_choice("scores", scores, ("softmax", "sigmoid")) == "sigmoid"
         self.bias = Parameter(np.zeros(len(self.experts), router.W.data.dtype)) if is_sigmoid else None
 
-    def forward(self, x: xp.ndarray, rng: np.random.Generator | None = None) -> tuple[xp.ndarray, ExpertsCache]:
-        """x (..., C) -> y (..., C)."""
+    def forward(
+        self, x: xp.ndarray, tokens: xp.ndarray | None = None, rng: np.random.Generator | None = None
+    ) -> tuple[xp.ndarray, ExpertsCache]:
+        """x (..., C), tokens with a boolean for each vector, False for padding; None: no padding -> y (..., C)."""
         flat, used = x.reshape(-1, x.shape[-1]), []
         logits, cache_router = self.router.forward(flat)
         p, cache_p = softmax(logits) if self.bias is None else sigmoid(logits)
@@ -100,9 +84,8 @@ class MixtureOfExperts(Layer):
                 output, cache = expert.forward(flat[rows], rng)
                 y[rows] += w[rows, e : e + 1] * output  # no row occurs twice
                 used.append((e, rows, output, cache))
-        return y.reshape(x.shape), ExpertsCache(
-            x.shape, cache_router, logits, cache_p, chosen, cache_w, used, _tokens.get()
-        )
+        counted = None if tokens is None else tokens.reshape(-1)
+        return y.reshape(x.shape), ExpertsCache(x.shape, cache_router, logits, cache_p, chosen, cache_w, used, counted)
 
     def backward(self, dy: xp.ndarray, cache: ExpertsCache) -> xp.ndarray:
         """dy (..., C) -> dx (..., C); with dL/dw_i = FFN_i(x) . dy the router learns which expert was useful."""
@@ -120,7 +103,7 @@ class MixtureOfExperts(Layer):
 
     def _router_backward(self, dw, cache):
         """dlogits (N, E) from dw (N, E), and from the auxiliary losses."""
-        dp, share = routing.expert_weights_backward(dw, cache.weights), _batch_weight.get()
+        dp, share = routing.expert_weights_backward(dw, cache.weights), cache.batch_weight
         rows = slice(None) if cache.tokens is None else xp.flatnonzero(cache.tokens)
         chosen, logits = cache.chosen[rows], cache.logits[rows]
         balance_weight, z_weight = (each * share * (len(logits) > 0) for each in (self.balance_weight, self.z_weight))
@@ -137,3 +120,46 @@ class MixtureOfExperts(Layer):
         if z_weight:
             dlogits[rows] += routing.auxiliary_backward(z_weight, routing.z_loss(logits)[1])
         return dlogits
+
+
+class RoutedEncoderLayer(EncoderLayer):
+    """An encoder layer that tells its `MixtureOfExperts` which tokens are not padding."""
+
+    def forward(  # type: ignore[override]  # an encoder layer has no use for `tokens`
+        self,
+        x: xp.ndarray,
+        allowed: xp.ndarray | None = None,
+        tokens: xp.ndarray | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> tuple[xp.ndarray, EncoderLayerCache]:
+        """As `EncoderLayer.forward`; tokens (B, T), by default those that may attend to themselves."""
+        a, cache_attention = self.self_attention.forward(x, allowed, rng=rng)
+        tokens = attending_to_themselves(allowed, x) if tokens is None else tokens
+        y, cache_network = self.feed_forward.forward(a, tokens, rng=rng)
+        return y, EncoderLayerCache(cache_attention, cache_network)
+
+
+class RoutedDecoderLayer(DecoderLayer):
+    """A decoder layer that tells its `MixtureOfExperts` which tokens are not padding."""
+
+    def forward(
+        self,
+        x: xp.ndarray,
+        memory: xp.ndarray,
+        allowed: xp.ndarray | None = None,
+        memory_allowed: xp.ndarray | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> tuple[xp.ndarray, DecoderLayerCache]:
+        """As `DecoderLayer.forward`."""
+        a, cache_self = self.self_attention.forward(x, allowed, rng=rng)
+        c, cache_cross = self.cross_attention.forward(a, memory, memory_allowed, rng=rng)
+        y, cache_network = self.feed_forward.forward(c, attending_to_themselves(allowed, x), rng=rng)
+        return y, DecoderLayerCache(cache_self, cache_cross, cache_network)
+
+
+def attending_to_themselves(allowed: xp.ndarray | None, x: xp.ndarray) -> xp.ndarray | None:
+    """Which of the tokens x (B, T, C) are not padding, by a mask for (B, H, T, T) -> (B, T), or None without a mask."""
+    if allowed is None:
+        return None
+    row = allowed[..., 0, :] if allowed.shape[-2] == 1 else allowed.diagonal(axis1=-2, axis2=-1)
+    return xp.broadcast_to(row[..., 0, :] if row.ndim > 2 else row, x.shape[:-1])

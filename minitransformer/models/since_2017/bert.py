@@ -17,7 +17,6 @@ from minitransformer.functional.linear import LinearCache
 from minitransformer.functional.since_2017.activations import ShareCache
 from minitransformer.layers import Dropout, Embedding, Encoder, LayerNorm, Linear, OutputProjection
 from minitransformer.layers.initializers import normal
-from minitransformer.layers.since_2017.experts import forward_of_tokens
 from minitransformer.layers.stack import StackCache
 from minitransformer.models.build import builder
 
@@ -253,7 +252,7 @@ class BERT(Layer):
             )
         x, cache_embedding = self.embedding.forward(ids, segments, rng)
         allowed = padding_mask(to_device(ids), self.config.padding)
-        y, cache_encoder = forward_of_tokens(allowed, self.encoder.forward, x, allowed, rng)
+        y, cache_encoder = self.encoder.forward(x, allowed, rng)
         return y, BERTFeaturesCache(cache_embedding, cache_encoder)
 
     def features_backward(self, dy: xp.ndarray, cache: BERTFeaturesCache) -> None:

@@ -12,7 +12,9 @@ from minitransformer.layers import (
     AlibiPositions,
     CrossAttention,
     Decoder,
+    DecoderLayer,
     Encoder,
+    EncoderLayer,
     LearnedPositions,
     Linear,
     MixtureOfExperts,
@@ -25,6 +27,7 @@ from minitransformer.layers import (
 from minitransformer.layers.since_2017.attention import GeneralCrossAttention, GeneralSelfAttention
 from minitransformer.layers.since_2017.attention_kinds import IncrementalAttention, LinearAttention, TiledAttention
 from minitransformer.layers.since_2017.attention_positions import AttentionPositions
+from minitransformer.layers.since_2017.experts import RoutedDecoderLayer, RoutedEncoderLayer
 from minitransformer.layers.since_2017.qk_norm import NormalizedProjection
 from minitransformer.layers.stack import LayerStack
 from minitransformer.models.build import Builder
@@ -38,17 +41,17 @@ class LaterBuilder(Builder):
 
     def encoder(self) -> Encoder:
         """As `Builder.encoder`."""
-        return self._stack(Encoder, Builder.encoder_layer, bidirectional=True)
+        return self._stack(Encoder, LaterBuilder.encoder_layer, bidirectional=True)
 
     def decoder(self) -> Decoder:
         """As `Builder.decoder`."""
-        return self._stack(Decoder, Builder.decoder_layer, bidirectional=False)
+        return self._stack(Decoder, LaterBuilder.decoder_layer, bidirectional=False)
 
     def decoder_only(self) -> LayerStack:
         """Encoder layers in which no token sees a later one: GPT."""
-        return self._stack(LayerStack, Builder.encoder_layer, bidirectional=False)
+        return self._stack(LayerStack, LaterBuilder.encoder_layer, bidirectional=False)
 
-    def _stack(self, stack: Any, make_layer: Callable[[Builder], Layer], bidirectional: bool) -> Any:
+    def _stack(self, stack: Any, make_layer: Callable[["LaterBuilder"], Layer], bidirectional: bool) -> Any:
         """N layers, or with share_layers one of them N times (ALBERT, section 3.1), and a last norm if there is one.
 
         Positions that act inside self-attention are shared by all layers, or by those that are rotated alike.
@@ -65,6 +68,16 @@ class LaterBuilder(Builder):
         layers = [make_layer(build) for build in builders]
         norm = self.norm() if config.has_final_norm else None
         return stack(layers * (config.num_layers // different), norm, builders[0].positions)
+
+    def encoder_layer(self) -> EncoderLayer:
+        """As `Builder.encoder_layer`, of a class that has experts if the configuration has."""
+        kind = EncoderLayer if self.config.num_experts is None else RoutedEncoderLayer
+        return kind(self.residual(self.self_attention()), self.residual(self.feed_forward()))
+
+    def decoder_layer(self) -> DecoderLayer:
+        """As `Builder.decoder_layer`, of a class that has experts if the configuration has."""
+        kind = DecoderLayer if self.config.num_experts is None else RoutedDecoderLayer
+        return kind(*(self.residual(make()) for make in (self.self_attention, self.cross_attention, self.feed_forward)))
 
     def residual(self, sublayer: Layer) -> Residual:
         """As `Builder.residual`, with the norm where `config.norm` says."""

@@ -15,7 +15,6 @@ from minitransformer.functional import causal_mask, padding_mask
 from minitransformer.layers import InputEmbedding, OutputProjection
 from minitransformer.layers.embedding import InputEmbeddingCache
 from minitransformer.layers.initializers import normal
-from minitransformer.layers.since_2017.experts import forward_of_tokens
 from minitransformer.layers.stack import LayerStack, StackCache
 from minitransformer.models.base import LanguageModel
 from minitransformer.models.since_2017.build import LaterBuilder
@@ -82,8 +81,10 @@ class GPT(LanguageModel):
         check_batch_of_ids("ids", ids, self.config.vocab_size, self.config.max_len)
         x, cache_embedding = self.embedding.forward(ids, rng)
         mask = causal_mask(ids.shape[1]) if self.config.needs_causal_mask else None
-        tokens = padding_mask(to_device(ids), self.config.padding)
-        y, cache_blocks = forward_of_tokens(tokens, self.blocks.forward, x, mask, rng=rng)
+        context = [mask]
+        if self.config.num_experts is not None:  # which count the tokens, while attention needs no mask for padding
+            context.append(padding_mask(to_device(ids), self.config.padding))
+        y, cache_blocks = self.blocks.forward(x, *context, rng=rng)
         return y, GPTFeaturesCache(cache_embedding, cache_blocks)
 
     def features_backward(self, dy: xp.ndarray, cache: GPTFeaturesCache) -> None:

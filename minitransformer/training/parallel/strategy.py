@@ -15,6 +15,7 @@ from minitransformer.backend import xp
 from minitransformer.config import special_ids
 from minitransformer.layers.losses import CrossEntropyLoss
 from minitransformer.system.generators import generator_state, make_generator, restore_generator
+from minitransformer.system.process import keep_freed_memory
 from minitransformer.training.clipping import grad_norm
 from minitransformer.training.finite import SILENT
 from minitransformer.training.gradients import Gradients, Measured
@@ -77,6 +78,7 @@ class Strategy:
         then this raises TypeError if a batch is to be shared, and ValueError for an optimizer that is sharded over
         other processes.
         """
+        keep_freed_memory()
         if isinstance(optimizer, ShardedAdam) and optimizer.communicator is not self.communicator:
             raise ValueError("the optimizer is sharded over other processes than those of the training")
         threads = self.num_threads or (saved_threads(facts) if facts else None)
