@@ -5,13 +5,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minitransformer.backend import xp
+from minitransformer.backend import backend_name, xp
 from minitransformer.checks import check_shape, check_width
 from minitransformer.core import Layer, Parameter
 from minitransformer.functional import embedding, embedding_backward
 from minitransformer.functional.dropout import DropoutCache
 from minitransformer.functional.embedding import EmbeddingCache
 from minitransformer.layers.dropout import Dropout
+
+SLICE = 2**20  # numbers of dE that are computed at a time
+ROWS = 96  # a slice has a multiple of these, so that BLAS divides it as it divides the whole product: same bits
 
 
 class InputEmbeddingCache(NamedTuple):
@@ -97,8 +100,21 @@ class OutputProjection(Layer):
         rows, dlogits_rows = y.reshape(-1, y.shape[-1]), dlogits.reshape(-1, dlogits.shape[-1])  # (N, C), (N, V)
         check_shape("dlogits", dlogits, (*y.shape[:-1], len(self.E.data)))  # before a gradient has changed
         if not self.E.frozen:
-            self.E.add_grad(dlogits_rows.T @ rows)
+            self._add_dE(dlogits_rows, rows)
         dy = (dlogits_rows @ self.E.data).reshape(y.shape)
         if self.scale != 1.0:
             dy *= self.scale
         return dy
+
+    def _add_dE(self, dlogits, y):
+        """dE += dlogits^T y, for dlogits (N, V) and y (N, C).
+
+        On a CPU a slice of the vocabulary at a time, so that no other array of the size of dE is made.
+        """
+        dE = self.E.grad
+        size = ROWS * max(1, SLICE // (ROWS * y.shape[-1]))
+        if backend_name() != "numpy":  # a GPU wants few launches
+            size = len(dE)
+        for start in range(0, len(dE), size):
+            rows = slice(start, start + size)
+            dE[rows] += dlogits[:, rows].T @ y

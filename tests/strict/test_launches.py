@@ -7,8 +7,9 @@ import pytest
 
 from minitransformer import functional as F
 from minitransformer.backend import to_device, use_backend
+from minitransformer.core import Parameter
 from minitransformer.functional.since_2017.patterns import Pattern
-from minitransformer.layers import losses
+from minitransformer.layers import embedding, losses
 from minitransformer.models import GPT, gpt_config
 from tests.strict.meter import measured
 from tests.strict.strict import strict
@@ -48,3 +49,12 @@ def test_the_loss_is_computed_in_blocks_on_a_cpu_and_in_one_on_a_gpu(monkeypatch
         y = to_device(np.ones((2, 9, 4), np.float32))
         losses.blockwise_loss(model, y, np.ones((2, 9), int), losses.CrossEntropyLoss(), 1.0)
     assert block.call_count == blocks
+
+
+def test_the_gradient_of_a_large_vocabulary_is_added_in_one_piece(monkeypatch):
+    monkeypatch.setattr(embedding, "ROWS", 1)
+    monkeypatch.setattr(embedding, "SLICE", 4)  # one of the 50 tokens
+    with use_backend(strict):
+        layer = embedding.OutputProjection(Parameter(np.zeros((50, 4), np.float32)))
+        layer.E.grad[...] = 1
+        assert arrays_made(layer.backward, strict.ones((2, 3, 50), np.float32), strict.ones((2, 3, 4), np.float32)) < 10

@@ -71,12 +71,12 @@ class LaterBuilder(Builder):
 
     def encoder_layer(self) -> EncoderLayer:
         """As `Builder.encoder_layer`, of a class that has experts if the configuration has."""
-        kind = EncoderLayer if self.config.num_experts is None else RoutedEncoderLayer
+        kind = EncoderLayer if self.config.experts is None else RoutedEncoderLayer
         return kind(self.residual(self.self_attention()), self.residual(self.feed_forward()))
 
     def decoder_layer(self) -> DecoderLayer:
         """As `Builder.decoder_layer`, of a class that has experts if the configuration has."""
-        kind = DecoderLayer if self.config.num_experts is None else RoutedDecoderLayer
+        kind = DecoderLayer if self.config.experts is None else RoutedDecoderLayer
         return kind(*(self.residual(make()) for make in (self.self_attention, self.cross_attention, self.feed_forward)))
 
     def residual(self, sublayer: Layer) -> Residual:

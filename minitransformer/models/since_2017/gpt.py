@@ -82,7 +82,7 @@ class GPT(LanguageModel):
         x, cache_embedding = self.embedding.forward(ids, rng)
         mask = causal_mask(ids.shape[1]) if self.config.needs_causal_mask else None
         context = [mask]
-        if self.config.num_experts is not None:  # which count the tokens, while attention needs no mask for padding
+        if self.config.experts is not None:  # which count the tokens, while attention needs no mask for padding
             context.append(padding_mask(to_device(ids), self.config.padding))
         y, cache_blocks = self.blocks.forward(x, *context, rng=rng)
         return y, GPTFeaturesCache(cache_embedding, cache_blocks)
