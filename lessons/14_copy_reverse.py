@@ -26,7 +26,7 @@ import numpy as np
 
 from minitransformer.data import get_task
 from minitransformer.data.tasks import make_batch
-from minitransformer.decoding import generate
+from minitransformer.decoding import decoding_state, generate_from
 from minitransformer.evaluation import decode_and_score, exact_match
 from minitransformer.example import load_example
 from minitransformer.functional import cross_entropy, cross_entropy_backward
@@ -353,8 +353,8 @@ for start, token in (("bos", BOS), ("eos", EOS), ("padding", PAD), ("the letter 
     found = []
     for name in tasks:
         test = held_out_words(name, 8)
-        state = models[name].decoding_state(test.source, 11)
-        found.append(exact_match(generate(state, np.full((len(test.source), 1), token), 11).ids, test.target_out))
+        state = decoding_state(models[name], test.source, 11)
+        found.append(exact_match(generate_from(state, np.full((len(test.source), 1), token), 11).ids, test.target_out))
     print(f"written from {start}: copy {found[0]:.0%}, reverse {found[1]:.0%}")
 
 # %% [markdown]

@@ -173,7 +173,7 @@ for source in ("stop", "t", "oo"):
     for beam, alpha in ((1, 0.0), (4, 0.0), (4, 0.6)):
         score, ids = beam_search(reader(source), 6, beam, alpha)[0]
         print(f'"{source}", beam {beam}, α = {alpha}: "{text_of(ids)}", score {score:.3f}')
-        state = example.model.decoding_state(np.array([ids_of(source)]), 6)
+        state = decoding.decoding_state(example.model, np.array([ids_of(source)]), 6)
         library = decoding.beam_search(state, 1, 6, BOS, beam, alpha)[0][0]
         apart.append(abs(score - library.score) + (ids != library.ids))
 lesson.check("scores and answers against the library's", max(apart), 1e-12)
@@ -230,7 +230,7 @@ figure = grids({"keys (T, D)": k, "values (T, D)": v}, {"T": TARGET_IN}, highlig
 lesson.save(figure, "cache")
 lesson.check("head 0, token by token, against all at once", error(o, numbers["decoder.self.o"][0]), 1e-14)
 
-state = example.model.decoding_state(example.source, 5)
+state = decoding.decoding_state(example.model, example.source, 5)
 z_cached = np.array([state.extend(example.target_in[:, t : t + 1])[0] for t in range(5)])
 lesson.check("the library's KV cache against all at once", error(z_cached, numbers["output.z"]), 1e-13)
 
@@ -288,7 +288,7 @@ right = [tuple(row[row != PAD].tolist()) for row in test.target_out]
 beams, found = (1, 2, 4, 8, 16), {}
 for alpha in (0.0, 0.6):
     for beam in beams:
-        state = model.decoding_state(test.source, 16)
+        state = decoding.decoding_state(model, test.source, 16)
         best = [ranked[0] for ranked in decoding.beam_search(state, len(right), 16, BOS, beam, alpha)]
         found[alpha, beam] = best
         length, mean = np.mean([(len(answer.ids), answer.log_prob) for answer in best], axis=0)

@@ -87,10 +87,9 @@ if TYPE_CHECKING:  # for type checkers and editors; Python itself calls __getatt
         load_shakespeare,
         load_text,
     )
-    from minitransformer.decoding import Greedy, Sampling, greedy_decode
+    from minitransformer.decoding import Greedy, Sampling, generate, greedy_decode
     from minitransformer.decoding.search.beam import beam_search
     from minitransformer.decoding.search.translate import translate
-    from minitransformer.decoding.writing import generate
     from minitransformer.evaluation import mean_loss
     from minitransformer.evaluation.exact_match import exact_match
     from minitransformer.gradcheck import check_layer
@@ -200,8 +199,8 @@ _ROOMS = (
     "functional",
     "layers",
     "tokenizers",
-    "decoding",
     "models",
+    "decoding",
     "data",
     "evaluation",
     "interop",
@@ -209,8 +208,7 @@ _ROOMS = (
     "training",
     "plotting",
 )
-# first, as `decoding` has a `generate` for states of any kind
-_find = importer(__name__, __all__, ("decoding.writing", *_ROOMS))
+_find = importer(__name__, __all__, _ROOMS)
 
 
 def __getattr__(name: str) -> Any:

@@ -36,6 +36,11 @@ def same(a, b):
     return np.array_equal(host(a), host(b))
 
 
+def no_ids(batch):
+    """ids (batch, 0) on the host: the prompt of a decoding state that reads everything in the test."""
+    return np.empty((batch, 0), dtype=np.int64)
+
+
 def ragged(vocab_size, source_shape, target_shape):
     """A batch of sequences of very different lengths, so that its parts have different numbers of tokens."""
     rng = np.random.default_rng(5)

@@ -13,13 +13,11 @@ import numpy as np
 import pytest
 
 from minitransformer.core import Layer, Parameter
-from minitransformer.decoding import decoding_state, fill_mask, greedy_decode
-from minitransformer.decoding.faster.incremental import GPTState, SlidingState
+from minitransformer.decoding import RereadingState, SlidingState, decoding_state, fill_mask, greedy_decode
 from minitransformer.evaluation import mean_loss
 from minitransformer.exercises.mine import own_layers
 from minitransformer.inspection import summarize
 from minitransformer.layers import FeedForward, LayerNorm, SelfAttention
-from minitransformer.layers.foreign import foreign_layers
 from minitransformer.models import (
     BERT,
     GPT,
@@ -32,6 +30,7 @@ from minitransformer.models import (
     bert_config,
     gpt_config,
 )
+from minitransformer.models.as_built import changed_layers
 from minitransformer.training import (
     Checkpointer,
     Stopped,
@@ -42,7 +41,7 @@ from minitransformer.training import (
     train,
 )
 from minitransformer.training.saving.checkpointer import saved_steps
-from tests.helpers import host, randomize, relative_error, same
+from tests.helpers import host, no_ids, randomize, relative_error, same
 
 pytestmark = pytest.mark.host_only  # the layers of these tests are written in NumPy
 
@@ -454,8 +453,8 @@ def test_a_method_that_was_replaced_in_one_layer_is_not_gone_around():
     model = randomize(MODELS["GPT"]("pre"), scale=0.4)
     network = model.blocks.layers[1].feed_forward.sublayer
     network.forward = lambda x, rng=None: (0.0 * x, None)
-    assert list(foreign_layers(model)) == ["blocks.layers.1.feed_forward.sublayer"]
-    state = GPTState(model, 3, 9)
+    assert list(changed_layers(model)) == ["blocks.layers.1.feed_forward.sublayer"]
+    state = decoding_state(model, no_ids(3), 9)
     assert relative_error(state.extend(SOURCE[:, :2]), model(SOURCE[:, :2])[:, -1]) <= 1e-12
 
 
@@ -464,17 +463,17 @@ def test_a_layer_of_the_library_with_other_settings_is_not_gone_around():
     model.blocks.layers[0].self_attention.sublayer.scale = 2.0
     model.blocks.layers[1].feed_forward.sublayer.activation = "silu"
     places = ["blocks.layers.0.self_attention.sublayer", "blocks.layers.1.feed_forward.sublayer"]
-    assert list(foreign_layers(model)) == places
-    assert relative_error(GPTState(model, 3, 9).extend(SOURCE), model(SOURCE)[:, -1]) <= 1e-12
+    assert list(changed_layers(model)) == places
+    assert relative_error(decoding_state(model, no_ids(3), 9).extend(SOURCE), model(SOURCE)[:, -1]) <= 1e-12
 
 
 @pytest.mark.parametrize("kind", ["GPT", "Transformer", "BERT", "ConvLM", "Seq2Seq"])
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_the_librarys_own_models_have_no_foreign_layer_and_keep_their_shortcuts(kind, norm):
     model = MODELS[kind](norm)
-    assert foreign_layers(model) == {}
+    assert changed_layers(model) == {}
     if kind != "BERT":
-        assert model.decoding_state(SOURCE, 3).rereading is None
+        assert not isinstance(decoding_state(model, SOURCE, 3), RereadingState)
 
 
 def test_masks_are_filled_by_forward():

@@ -91,7 +91,7 @@ def of_the_words(lesson, run):
     for length in range(1, 5):
         words = np.array(list(itertools.product(range(3, 7), repeat=length)))
         greedy = decoding.greedy_decode(run.example.model, words, 7)
-        best = decoding.beam_search(run.example.model.decoding_state(words, 7), len(words), 7, 1, 50, 0.0)
+        best = decoding.beam_search(decoding.decoding_state(run.example.model, words, 7), len(words), 7, 1, 50, 0.0)
         for word, ids, ranked in zip(words, greedy, best, strict=True):
             ids = tuple(ids[ids != 0].tolist())
             wrong += ids != (*word[::-1].tolist(), eos)
@@ -202,5 +202,5 @@ def count_passes(model):
 
     with count(type(bottom).forward), count(type(bottom).extend):
         model.forward(ids, ids)
-        decoding.generate(model.decoding_state(ids, 100), np.array([[1]]), 100, eos=None)
+        decoding.generate_from(decoding.decoding_state(model, ids, 100), np.array([[1]]), 100, eos=None)
     return passes

@@ -23,7 +23,7 @@ from experiments.measuring import environment
 from experiments.measuring.timing import resident_peak
 from experiments.report import Options, Rows, Table
 from minitransformer.course import PACKAGE
-from minitransformer.decoding import generate_tokens
+from minitransformer.decoding import decoding_state, generate_tokens
 from minitransformer.interop import load_huggingface
 from minitransformer.models import GPT
 from minitransformer.system.children import last_line
@@ -56,7 +56,7 @@ def ours(folder: str) -> tuple[float, list[float], list[int]]:
     model = load_huggingface(folder)
     times, tokens = [time.perf_counter()], []
     assert isinstance(model, GPT)
-    state = model.decoding_state(np.array(PROMPT), TOKENS + 1)
+    state = decoding_state(model, np.array(PROMPT), TOKENS + 1)
     for token, _ in generate_tokens(state, state.prompt, TOKENS + 1, eos=None):
         tokens.append(int(token[0]))
         times.append(time.perf_counter())

@@ -12,8 +12,7 @@ import numpy as np
 from experiments.measuring.steps import SIZES, torch_is_installed
 from experiments.measuring.timing import medians
 from experiments.report import Figure, Options, Rows, Table, cell
-from minitransformer.decoding import generate
-from minitransformer.decoding.faster.incremental import GPTState
+from minitransformer.decoding import decoding_state, generate_from
 from minitransformer.models import GPT, gpt_config
 from minitransformer.plotting import BLUE, ORANGE, counted, mark_powers, moving_average, plot_line, pyplot
 from minitransformer.system.process import blas_threads, keep_freed_memory
@@ -91,7 +90,7 @@ def decoder_only(name: str, max_len: int) -> GPT:
 def numpy_decoding(name: str, batch: int) -> Callable[[], np.ndarray]:
     """Decode COUNT tokens of `batch` texts -> a function without arguments that returns the ids (B, COUNT)."""
     model, first = decoder_only(name, COUNT), np.ones((batch, 1), dtype=np.int64)
-    return lambda: generate(GPTState(model, batch, COUNT), first, COUNT, eos=None).ids
+    return lambda: generate_from(decoding_state(model, first[:, :0], COUNT), first, COUNT, eos=None).ids
 
 
 def pytorch_decoding(name: str, batch: int, threads: int) -> Callable[[], np.ndarray]:
@@ -116,7 +115,7 @@ def cost_per_token(name: str, batch: int, repeats: int = 5) -> tuple[np.ndarray,
     model, ids = decoder_only(name, LONG), np.ones((batch, 1), dtype=np.int64)
     seconds = np.empty((repeats, LONG))
     for row in seconds:
-        state = GPTState(model, batch, LONG)
+        state = decoding_state(model, ids[:, :0], LONG)
         for i in range(LONG):
             before = time.perf_counter()
             state.extend(ids)

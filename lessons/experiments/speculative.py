@@ -17,8 +17,7 @@ import numpy as np
 
 from experiments.measuring.paired import interval, plus_minus
 from experiments.report import Figure, Options, Parser, Rows, Table
-from minitransformer.decoding import Sampling, generate_tokens, log_softmax
-from minitransformer.decoding.faster.incremental import SlidingState
+from minitransformer.decoding import Sampling, SlidingState, generate_tokens, log_softmax
 from minitransformer.decoding.faster.speculative import Speculation
 from minitransformer.decoding.sampling import TEMPERATURE, TOP_P
 from minitransformer.models import GPT

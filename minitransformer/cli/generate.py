@@ -14,7 +14,6 @@ from minitransformer.data import ToyTask, get_task, task_names
 from minitransformer.data.parsing import ParsingTask
 from minitransformer.data.tasks import append_eos
 from minitransformer.decoding import Greedy, Sampling, fill_mask, greedy_decode
-from minitransformer.decoding.classify import classify
 from minitransformer.decoding.faster.speculative import GAMMA, Speculation
 from minitransformer.decoding.sampling import TEMPERATURE, TOP_P
 from minitransformer.interop import TextModel, is_huggingface_folder, load_text_model
@@ -23,6 +22,7 @@ from minitransformer.models.before_2017.recurrent import Seq2Seq
 from minitransformer.models.since_2017.bert import BERT
 from minitransformer.models.since_2017.gpt import GPT
 from minitransformer.models.since_2017.vision import ViT
+from minitransformer.recipes.classify import classify
 from minitransformer.recipes.options import option_name
 from minitransformer.recipes.saved import check_known, load_model, open_model
 from minitransformer.tokenizers import Tokenizer, tokenizer_from_dict

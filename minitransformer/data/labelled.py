@@ -6,7 +6,7 @@ import importlib.util
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,6 @@ import numpy as np
 from minitransformer.config import OWN_IDS, ModelConfig
 from minitransformer.data.pairs import Pair, place, read_pairs, tidy
 from minitransformer.data.text import TextBatch
-from minitransformer.decoding.classify import encode_sentences
 from minitransformer.tokenizers import Tokenizer
 
 HELD_OUT_SHARE = 0.2  # of the sentences with each label
@@ -55,6 +54,16 @@ def docstrings() -> Iterator[Pair]:
                         for sentence in re.split(r"(?<=[.!?:])\s+(?=[A-Z])", tidy(paragraph)):
                             if ">>>" not in sentence and len(sentence.split()) >= 5:
                                 yield sentence, package
+
+
+def encode_sentences(
+    tokenizer: Tokenizer, sentences: Sequence[str], length: int, config: ModelConfig = OWN_IDS
+) -> np.ndarray:
+    """Ids (B, T), padded: the start, whose output a pooled head reads, and the sentence, `length` ids at most."""
+    start = [] if config.start is None else [config.start]
+    rows = [[*start, *tokenizer.encode(sentence)][:length] for sentence in sentences]
+    width = max(map(len, rows))
+    return np.array([row + [config.filler] * (width - len(row)) for row in rows])
 
 
 class LabelledTask:

@@ -2,19 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from minitransformer.decoding.generate import (
-    FilledMasks,
-    Generated,
-    fill_mask,
-    generate,
-    generate_tokens,
-    greedy_decode,
-)
-from minitransformer.decoding.rereading import RereadingState, decoding_state
+from minitransformer.decoding.generate import Generated, generate, generate_from, generate_tokens, greedy_decode
+from minitransformer.decoding.rereading import RereadingState, SlidingState, decoding_state
 from minitransformer.decoding.sampling import Greedy, Sampling, forbid_repeats, log_softmax
 from minitransformer.lazy import importer
 
 if TYPE_CHECKING:
+    from minitransformer.decoding.masked import FilledMasks, fill_mask
     from minitransformer.decoding.search.beam import Hypothesis, beam_search, length_penalty
     from minitransformer.decoding.search.translate import Translation, find_translations, translate
 
@@ -25,6 +19,7 @@ __all__ = [
     "Hypothesis",
     "RereadingState",
     "Sampling",
+    "SlidingState",
     "Translation",
     "beam_search",
     "decoding_state",
@@ -32,6 +27,7 @@ __all__ = [
     "find_translations",
     "forbid_repeats",
     "generate",
+    "generate_from",
     "generate_tokens",
     "greedy_decode",
     "length_penalty",
@@ -42,8 +38,5 @@ __all__ = [
 __getattr__ = importer(
     __name__,
     __all__,
-    (
-        "search.beam",
-        "search.translate",
-    ),
+    ("masked", "search.beam", "search.translate"),
 )

@@ -1,5 +1,12 @@
-"""Generating token by token, from any decoding state (see decoding/rereading.py), and filling in masked tokens."""
+"""Generating token by token: from a model, or from any decoding state (see decoding/rereading.py).
 
+greedy_decode(model, source, n)     the answers to sources, or to prompts: always the most likely token
+generate(model, prompt, n)          samples what comes after a prompt, also beyond the length of training
+generate_from(state, prompt, n)     both of them, from a state, with log probabilities
+generate_tokens(state, prompt, n)   the same, token by token
+"""
+
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -7,9 +14,57 @@ import numpy as np
 
 from minitransformer.backend import to_host
 from minitransformer.checks import check_integer
-from minitransformer.config import special_ids
-from minitransformer.decoding.rereading import DecodingState, End, decoding_state, ends_and_filler
-from minitransformer.decoding.sampling import Greedy, forbid_repeats, log_softmax
+from minitransformer.decoding.rereading import (
+    DecodingState,
+    End,
+    SlidingState,
+    decoding_state,
+    ends_and_filler,
+    reads_sources,
+)
+from minitransformer.decoding.sampling import TEMPERATURE, TOP_P, Greedy, Sampling, forbid_repeats, log_softmax
+
+
+def greedy_decode(
+    model: Any, source: np.ndarray, max_new_tokens: int, lengths: Sequence[int] | None = None
+) -> np.ndarray:
+    """Take the most likely next token at every step, for a batch of sources (encoder-decoder) or prompts (GPT).
+
+    source (B, S) ids, padded at the end -> (B, T) ids with T <= max_new_tokens: each row ends with eos, unless it
+    reached max_new_tokens first, and is padded after eos. Stops when all rows have produced eos. Prompts may have
+    `lengths` (B,), see `decoding_state`. Raises ValueError if max_new_tokens is less than 1.
+    """
+    state = decoding_state(model, source, max_new_tokens, lengths)
+    return generate_from(state, state.prompt, max_new_tokens).ids
+
+
+def generate(
+    model: Any,
+    prompt: np.ndarray,
+    max_new_tokens: int,
+    choose: Callable[[np.ndarray], np.ndarray] | None = None,
+    lengths: Sequence[int] | None = None,
+) -> np.ndarray:
+    """Sample the ids that `model` writes after the ids of `prompt`: (T,) -> (N,), or (B, T) -> (B, N).
+
+    N = max_new_tokens, also beyond the length that a model was trained on (see SlidingState). `choose` maps
+    log p (B, V) to ids (B,); the default draws with temperature 0.8 and top-p 0.9, always the same, and Greedy() takes
+    the most likely one. Shorter rows are padded at their end: with the padding of the model's configuration, or with
+    any id if `lengths` (B,) are given. Raises ValueError for a prompt without tokens or of another shape, for padding
+    in a text beyond the length of training, and if max_new_tokens is less than 1.
+    """
+    rows = np.atleast_2d(prompt)
+    if rows.ndim != 2 or not rows.size:
+        raise ValueError(f"prompt must be ids (T,) or (B, T), at least one in each row, got shape {np.shape(prompt)}")
+    state: Any = decoding_state(model, rows, max_new_tokens, lengths)
+    first, max_len = state.prompt, getattr(getattr(model, "config", None), "max_len", math.inf)
+    if rows.shape[1] + max_new_tokens > max_len and not reads_sources(model):
+        if np.any(state.padding):
+            raise ValueError(f"prompts of several lengths can be continued up to max_len = {max_len}")
+        state = SlidingState(model, len(rows))
+    choose = choose or Sampling(np.random.default_rng(0), TEMPERATURE, top_p=TOP_P)
+    ids = generate_from(state, first, max_new_tokens, choose, eos=None).ids
+    return ids if np.ndim(prompt) == 2 else ids[0]
 
 
 class Generated(NamedTuple):
@@ -22,7 +77,7 @@ class Generated(NamedTuple):
     log_probs: np.ndarray  # (B, T), of each token under the model, before temperature, top-k and top-p; 0 for padding
 
 
-def generate(
+def generate_from(
     state: DecodingState,
     prompt: np.ndarray,
     max_new_tokens: int,
@@ -77,41 +132,3 @@ def generate_tokens(
             return
         ids = token[:, None]
         said = np.concatenate([said, ids], axis=1) if no_repeat else said
-
-
-def greedy_decode(
-    model: Any, source: np.ndarray, max_new_tokens: int, lengths: Sequence[int] | None = None
-) -> np.ndarray:
-    """Take the most likely next token at every step, for a batch of sources (encoder-decoder) or prompts (GPT).
-
-    source (B, S) ids, padded at the end -> (B, T) ids with T <= max_new_tokens: each row ends with eos, unless it
-    reached max_new_tokens first, and is padded after eos. Stops when all rows have produced eos. Prompts may have
-    `lengths` (B,), see `decoding_state`. Raises ValueError if max_new_tokens is less than 1.
-    """
-    state = decoding_state(model, source, max_new_tokens, lengths)
-    return generate(state, state.prompt, max_new_tokens).ids
-
-
-class FilledMasks(NamedTuple):
-    """The tokens that are most likely at each of M masks, in descending order."""
-
-    ids: np.ndarray  # (M, K)
-    probabilities: np.ndarray  # (M, K), under the model
-
-
-def fill_mask(model: Any, ids: np.ndarray, mask_id: int, top_k: int = 5) -> FilledMasks:
-    """The `top_k` = K most likely tokens at each place of ids (T,) that holds `mask_id`, M in all -> FilledMasks.
-
-    `model` maps ids (B, T) on the host to logits (B, T, V), as BERT does. It reads the text once, so each mask is
-    filled as if the others stayed masked. Special tokens and the mask itself are never chosen; K is at most the number
-    of other tokens. Raises ValueError if there is no mask or top_k is less than 1, and as the model does.
-    """
-    check_integer("top_k", top_k, least=1)
-    places = np.flatnonzero(ids == mask_id)
-    if not places.size:
-        raise ValueError(f"there is no mask to fill: no id is mask_id = {mask_id}")
-    p = np.exp(log_softmax(to_host(model(ids[None]))[0, places]))
-    never = sorted({*special_ids(model).special, mask_id})
-    ranked = np.where(np.isin(np.arange(p.shape[1]), never), -1.0, p)
-    best = np.argsort(-ranked, axis=1, kind="stable")[:, : min(top_k, p.shape[1] - len(never))]
-    return FilledMasks(best, np.take_along_axis(p, best, axis=1))

@@ -2,7 +2,7 @@
 
 Decoding states of all models have the same interface:
 
-    state = model.decoding_state(source, max_new_tokens)
+    state = decoding_state(model, source, max_new_tokens)
     logits = state.extend(ids)     ids (B, n) on the host, the next n tokens -> logits (B, V) of the token after them
     state.select(rows)             keep these sequences, in this order, as beam search does
     state.prompt                   ids (B, n): what to read first
@@ -43,16 +43,21 @@ class RereadingState:
     The logits are those of the whole model's `forward`, whatever its layers do: they may mix tokens, so what they
     computed for earlier tokens cannot be kept. A text of T tokens costs T forward passes.
 
-    The first `padding` (B,) ids of each text are not read. `source` (B, S) is given for an encoder-decoder alone.
+    The first `padding` (B,) ids of each text are not read. `source` (B, S) is given for an encoder-decoder alone. There
+    is no limit on the tokens except for the model's: `max_len` is for states that set memory aside.
     """
 
     def __init__(
-        self, model: Any, batch: int, padding: np.ndarray | None = None, source: np.ndarray | None = None
+        self,
+        model: Any,
+        prompt: np.ndarray,
+        max_len: int | None = None,
+        padding: np.ndarray | None = None,
+        source: np.ndarray | None = None,
     ) -> None:
-        self.model, self.source = model, source
-        self.padding = np.zeros(batch, dtype=np.int64) if padding is None else np.asarray(padding)
-        self.read = np.empty((batch, 0), dtype=np.int64)  # the tokens so far, padding included
-        self.prompt = self.read if source is None else first_tokens(model, source)
+        self.model, self.prompt, self.source = model, prompt, source
+        self.padding = np.zeros(len(prompt), dtype=np.int64) if padding is None else padding
+        self.read = np.empty((len(prompt), 0), dtype=np.int64)  # the tokens so far, padding included
 
     def extend(self, ids: np.ndarray) -> xp.ndarray:
         """Read ids (B, n) on the host -> logits (B, V)."""
@@ -90,24 +95,73 @@ class RereadingState:
         self.source = None if self.source is None else self.source[rows]
 
 
+class SlidingState:
+    """A language model that reads beyond its window: when the window is full, it starts again with the later half.
+
+    A model trained on windows of T tokens has never seen position T + 1. `window` is T, by default the model's
+    `max_len`. With a KV cache each token costs one row of attention, except for those at which half a window is read
+    again.
+    """
+
+    def __init__(self, model: Any, batch: int, window: int | None = None) -> None:
+        self.model, self.window = model, window or model.config.max_len
+        self.read = np.empty((batch, 0), dtype=np.int64)  # the tokens that the current state has read
+        self.state: Any = decoding_state(model, self.read, self.window)
+
+    @property
+    def remaining(self) -> int:
+        """How many more tokens it can read before it starts again."""
+        return self.window - self.read.shape[1]
+
+    def extend(self, ids: np.ndarray) -> xp.ndarray:
+        """Read ids (B, n) on the host -> logits (B, V)."""
+        return self.extend_last(ids, 1)[:, 0]
+
+    def extend_last(self, ids: np.ndarray, count: int) -> xp.ndarray:
+        """Read ids (B, n) on the host -> logits (B, count, V) after each of the last `count` tokens."""
+        self.read = np.concatenate([self.read, ids], axis=1)
+        if self.read.shape[1] > self.window:
+            self.read = ids = self.read[:, -max(1, self.window // 2) :]
+            self.state = decoding_state(self.model, ids[:, :0], self.window)
+        return self.state.extend_last(ids, count)
+
+    def cut_back(self, count: int) -> None:
+        """Forget the last `count` tokens. Raises ValueError for a kind of attention that cannot."""
+        self.read = self.read[:, : self.read.shape[1] - count]
+        self.state.cut_back(count)
+
+    def select(self, rows: Sequence[int] | np.ndarray) -> None:
+        """Keep the sequences `rows` (integers on the host), in this order."""
+        self.read = self.read[rows]
+        self.state.select(rows)
+
+
 def decoding_state(
     model: Any, source: np.ndarray, max_new_tokens: int, lengths: Sequence[int] | None = None
 ) -> PromptedState:
-    """The model's own decoding state, or a RereadingState for a model that has none.
+    """A state that answers `source` (B, S), padded at the end, with at most `max_new_tokens` tokens.
 
-    `source` (B, S), padded at the end, has the sources of a model whose forward needs two inputs, and else the prompts,
-    whose `lengths` (B,) are by default those without the padding of the model's configuration at their ends.
+    These are the sources of a model whose forward needs two inputs, and else prompts, which are continued. `lengths`
+    (B,) are those of prompts, by default without the padding of the model's configuration at their ends. A model that
+    is as the library built it has a faster state (decoding/faster), and any other a RereadingState. Raises ValueError
+    if `max_new_tokens` is less than 1, and for lengths that do not fit.
     """
-    if hasattr(model, "decoding_state"):
-        return model.decoding_state(source, max_new_tokens, **({} if lengths is None else {"lengths": lengths}))
+    from minitransformer.decoding.faster import faster_state
+
     check_integer("max_new_tokens", max_new_tokens, least=1)
-    inputs = inspect.signature(model.forward).parameters.values()
-    if sum(one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD for one in inputs) > 1:
-        return RereadingState(model, len(source), source=source)
+    make = faster_state(model) or RereadingState
+    if reads_sources(model):
+        if lengths is not None:
+            raise ValueError("lengths are those of prompts, and this model reads sources, padded at their ends")
+        return make(model, first_tokens(model, source), max_new_tokens, source=source)
     prompt, padding = left_padded(source, model, lengths)
-    state = RereadingState(model, len(source), padding)
-    state.prompt = prompt
-    return state
+    return make(model, prompt, prompt.shape[1] + max_new_tokens, padding=padding)
+
+
+def reads_sources(model: Any) -> bool:
+    """Whether the model is an encoder-decoder: its forward needs a source and a target."""
+    inputs = inspect.signature(model.forward).parameters.values()
+    return sum(one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD for one in inputs) > 1
 
 
 def check_rows(ids: np.ndarray, batch: int) -> None:

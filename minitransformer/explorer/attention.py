@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from minitransformer.backend import to_device, to_host, xp
-from minitransformer.decoding import decoding_state, generate
+from minitransformer.decoding import decoding_state, generate_from
 from minitransformer.explorer.writing import Writing
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.layers.attention import FullAttention
@@ -111,7 +111,7 @@ def _written(model, writing, read, longest, target):
     most = min(longest, CONTINUED) if endless else longest
     state = decoding_state(model, np.array([read]), most)
     prompt = state.prompt if is_gpt else np.array([start])
-    ids = generate(state, prompt, most, eos=None if endless else "model").ids[0]
+    ids = generate_from(state, prompt, most, eos=None if endless else "model").ids[0]
     return [int(id) for id in ids], start
 
 

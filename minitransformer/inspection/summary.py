@@ -15,10 +15,10 @@ from minitransformer.layers import (
 )
 from minitransformer.layers.before_2017.convolution import Conv1d
 from minitransformer.layers.before_2017.recurrent import GRU, LSTM
-from minitransformer.layers.foreign import is_library
 from minitransformer.layers.since_2017.experts import MixtureOfExperts
 from minitransformer.layers.since_2017.memory_attention import MemoryAttention
 from minitransformer.layers.since_2017.rms_norm import RMSNorm
+from minitransformer.models.as_built import is_library
 from minitransformer.models.since_2017.bert import ClassifierHead, MaskedHead
 from minitransformer.models.since_2017.vision import Patches
 

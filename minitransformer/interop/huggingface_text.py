@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minitransformer.backend import to_host
-from minitransformer.decoding import generate_tokens
-from minitransformer.decoding.faster.incremental import SlidingState
+from minitransformer.decoding import SlidingState, generate_tokens
 from minitransformer.decoding.faster.speculative import Speculation
 from minitransformer.interop.huggingface import MODELS, load_huggingface
 from minitransformer.interop.huggingface_configs import complete_config, read_config

@@ -10,8 +10,8 @@ from minitransformer.checks import check_ids, check_rate
 from minitransformer.config import special_ids
 from minitransformer.core import Layer
 from minitransformer.functional import cross_entropy, cross_entropy_backward
-from minitransformer.layers.foreign import belongs
 
+LIBRARY = __name__.partition(".")[0] + "."
 LOGITS = 2**23  # in a block, 34 MB in float32: enough rows for fast matrix products, at the paper's vocabulary 226
 GPU_LOGITS = 2**27  # 537 MB, for few launches
 
@@ -79,11 +79,12 @@ def has_features(model: Any) -> bool:
     Only the exact classes of the package are known to have a head that takes any number of tokens, and a forward pass
     that is these two: a subclass, or a head of somebody's own, is called through `forward` alone.
     """
-    return belongs(type(model)) and hasattr(model, "features") and belongs(type(model.head))
+    classes = type(model), type(getattr(model, "head", None))
+    return hasattr(model, "features") and all(kind.__module__.startswith(LIBRARY) for kind in classes)
 
 
 def features_and_head(model: Any) -> tuple[Callable[..., Any], Layer]:
-    """A model's features, and the head from features to logits. The features of a foreign model are its logits."""
+    """A model's features, and the head from features to logits. The features of any other model are its logits."""
     return (model.features, model.head) if has_features(model) else (model.forward, Identity())
 
 

@@ -9,12 +9,12 @@ from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_batch_of_ids, check_dtype
 from minitransformer.config import TransformerConfig
 from minitransformer.core import Parameter
-from minitransformer.decoding.faster.incremental import TransformerState
 from minitransformer.functional import causal_mask, padding_mask
 from minitransformer.layers import Decoder, Encoder, InputEmbedding, OutputProjection
 from minitransformer.layers.embedding import InputEmbeddingCache
 from minitransformer.layers.initializers import normal
 from minitransformer.layers.stack import StackCache
+from minitransformer.models.as_built import describe
 from minitransformer.models.base import EncoderDecoder
 from minitransformer.models.build import builder
 
@@ -98,6 +98,7 @@ class Transformer(EncoderDecoder):
         self.encoder = build.encoder()
         self.decoder = build.decoder()
         self.output = OutputProjection(output_E, config.d_model**-0.5 if config.scale_output else 1.0)
+        self.as_built = describe(self)
 
     def _embedding_matrices(self, rng, dtype):
         """E (V, C) for source, target and output: one shared Parameter (section 3.4), two, or three.
@@ -168,13 +169,6 @@ class Transformer(EncoderDecoder):
             decode.decoder.attention_weights(),
             decode.decoder.attention_weights("cross_attention"),
         )
-
-    def decoding_state(self, source: np.ndarray, max_new_tokens: int) -> TransformerState:
-        """Encode source (B, S), to decode at most `max_new_tokens` tokens -> TransformerState.
-
-        Raises ValueError if `max_new_tokens` is less than 1. See decoding/faster/incremental.py.
-        """
-        return TransformerState(self, source, max_new_tokens)
 
     def target_allowed(self, ids: np.ndarray, start: int = 0) -> xp.ndarray:
         """Which of the target's ids (B, T), the first at position `start`, may be attended to -> (B, 1, 1, T)."""

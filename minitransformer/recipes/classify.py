@@ -1,6 +1,7 @@
 """The recipes for classification: a BERT that says which label a sentence has, and a ViT that reads digits."""
 
 import dataclasses
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,8 @@ import numpy as np
 
 from minitransformer.backend import to_host
 from minitransformer.data import Corpus
-from minitransformer.data.labelled import LEVELS, SIDE, DigitsTask, LabelledTask, load_labelled
-from minitransformer.decoding.classify import AT_A_TIME
+from minitransformer.data.labelled import LEVELS, SIDE, DigitsTask, LabelledTask, encode_sentences, load_labelled
+from minitransformer.decoding import log_softmax
 from minitransformer.models import TransformerConfig
 from minitransformer.models.since_2017.bert import BERT, bert_config
 from minitransformer.models.since_2017.vision import ViT
@@ -19,9 +20,17 @@ from minitransformer.recipes.text import TextOptions, TextRecipe
 from minitransformer.system.progress import tqdm
 from minitransformer.tokenizers import Tokenizer
 
+AT_A_TIME = 64  # sentences or images
 READS, LEAST, MOST = 15, 300, 3000  # a sentence is read so many times, if that takes so many steps
 SHOWN = 20  # labels in the closing table, the commonest
 PATCH, LOOKED_AT = 2, 5  # pixels on a side of a patch; images whose attention is drawn, right ones and wrong ones
+
+
+def classify(model: Any, tokenizer: Tokenizer, sentences: Sequence[str]) -> np.ndarray:
+    """The probability of each of K labels for each sentence -> (N, K). `model` is a BERT with `num_classes` = K + 1."""
+    parts = [sentences[start : start + AT_A_TIME] for start in range(0, len(sentences), AT_A_TIME)]
+    logits = [to_host(model(encode_sentences(tokenizer, part, model.config.max_len, model.config))) for part in parts]
+    return np.exp(log_softmax(np.concatenate(logits)[:, 1:]))  # without class 0, which is padding
 
 
 class ClassifyRecipe(TextRecipe):

@@ -21,7 +21,7 @@ from minitransformer.data import (
     load_shakespeare,
     load_text,
 )
-from minitransformer.decoding.writing import generate
+from minitransformer.decoding import generate
 from minitransformer.evaluation import mean_loss
 from minitransformer.layers.losses import counted_targets
 from minitransformer.models import TransformerConfig

@@ -41,7 +41,7 @@ def test_labels_are_learnt_saved_and_the_model_tells_them_of_new_sentences(capsy
     assert {path.name for path in saved.iterdir()} >= {"model.safetensors", "loss.png", "confusion.png", "log.csv"}
     assert load_checkpoint(saved)[1]["labels"] == ["money", "other", "post"]
     names = {}
-    exec(block_of("fine-tuning.md", "import minitransformer as mt\nfrom minitransformer.decoding.classify"), names)
+    exec(block_of("fine-tuning.md", "import minitransformer as mt\nfrom minitransformer.recipes.classify"), names)
     asked = ["bill 7 is wrong", "box 8 is late"]
     p = names["classify"](names["model"], names["tokenizer"], asked)
     np.testing.assert_array_equal(p.argmax(axis=1), [0, 2])

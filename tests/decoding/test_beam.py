@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 
-from minitransformer.decoding import beam_search, generate, length_penalty
+from minitransformer.decoding import beam_search, generate_from, length_penalty
 from minitransformer.decoding.search.beam import _largest
 from tests.decoding.scripted import (
     BOS,
@@ -120,7 +120,7 @@ GARDEN_PATH = {
 @pytest.mark.parametrize("alpha", [0.0, 0.6])
 def test_beam_finds_what_greedy_misses(alpha):
     logits_of = script(GARDEN_PATH, 5)
-    greedy = generate(ScriptedState(logits_of, [0]), np.array([[BOS]]), 4)
+    greedy = generate_from(ScriptedState(logits_of, [0]), np.array([[BOS]]), 4)
     assert greedy.ids.tolist() == [[3, 3, EOS]]
     (hypotheses,), _ = search(logits_of, 4, beam=2, alpha=alpha)
     log_prob = math.log(0.4 * 0.9)
@@ -153,7 +153,7 @@ def test_beam_of_one_without_length_penalty_is_greedy(V):
     lengths = set()
     for seed in range(20):
         logits_of = random_script(seed, V)
-        ids, log_probs = generate(ScriptedState(logits_of, [0]), np.array([[BOS]]), 6)
+        ids, log_probs = generate_from(ScriptedState(logits_of, [0]), np.array([[BOS]]), 6)
         (hypotheses,), steps = search(logits_of, 6, beam=1, alpha=0.0)
         check_same(hypotheses[0], log_probs.sum(), tuple(ids[0].tolist()), log_probs.sum())
         assert steps == ids.shape[1]

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from minitransformer.decoding.faster.folded import FoldedGPT, Unit, fold
-from minitransformer.decoding.faster.incremental import GPTState
+from minitransformer.decoding.faster.gpt import GPTState
 from minitransformer.layers.since_2017.feed_forward import ACTIVATIONS
 from minitransformer.models import GPT, gpt_config
 from tests.decoding.test_incremental import POSITIONS, build_gpt
-from tests.helpers import device, host, randomize, relative_error, same
+from tests.helpers import device, host, no_ids, randomize, relative_error, same
 from tests.layers.test_attention_kinds import KINDS
 
 IDS = np.array([[1, 6, 3, 8, 9], [1, 5, 7, 4, 10]])  # (B, T), with another B than there are heads
@@ -17,7 +17,7 @@ EPS = 0.3  # large, so that it is seen
 
 def logits_one_by_one(model, ids, padding=None):
     """What is said after each of ids (B, T), read one at a time by the folded model -> (B, T, V) on the host."""
-    state = GPTState(model, len(ids), ids.shape[1], padding)
+    state = GPTState(model, ids[:, :0], ids.shape[1], padding)
     logits = [host(state.extend(ids[:, i : i + 1])) for i in range(ids.shape[1])]
     assert isinstance(state.folded, FoldedGPT), "the plain layers have read this"
     return np.stack(logits, axis=1)
@@ -54,7 +54,7 @@ def test_folded_model_has_queries_and_keys_of_another_width(positions, num_kv_he
 def test_folded_model_reads_a_few_tokens_at_once(num_kv_heads, positions):
     model = build_gpt(positions, norm_eps=EPS, num_kv_heads=num_kv_heads)
     expected = host(model(IDS))
-    state = GPTState(model, len(IDS), IDS.shape[1])
+    state = GPTState(model, IDS[:, :0], IDS.shape[1])
     first = host(state.extend_last(IDS[:, :2], 1))
     assert isinstance(state.folded, FoldedGPT), "the plain layers have read this"
     assert relative_error(np.concatenate([first, host(state.extend_last(IDS[:, 2:], 3))], 1), expected[:, 1:]) <= 1e-12
@@ -67,7 +67,7 @@ def test_folded_model_reads_a_few_tokens_at_once(num_kv_heads, positions):
 def test_folded_model_does_not_attend_to_padding_on_the_left(positions, kind, pieces):
     model, alone, end, logits = build_gpt(positions, num_kv_heads=1, **KINDS[kind]), IDS[:1, 2:], 0, []
     both = np.concatenate([np.pad(alone, ((0, 0), (2, 0))), IDS[1:2]])
-    state = GPTState(model, 2, 5, np.array([2, 0]))
+    state = GPTState(model, no_ids(2), 5, np.array([2, 0]))
     for count in pieces:
         logits.append(host(state.extend_last(both[:, end : end + count], count)))
         end += count
@@ -88,7 +88,7 @@ def test_folded_model_keeps_every_scale(switch):
 @pytest.mark.parametrize("changes", [{"norm": "post"}, {"norm": "post", "final_norm": True}, {"final_norm": False}])
 def test_a_model_that_reads_the_stream_without_a_norm_is_not_folded(changes):
     model = build_gpt(**changes)
-    state = GPTState(model, len(IDS), 2)
+    state = GPTState(model, IDS[:, :0], 2)
     state.extend(IDS[:, :1])
     assert fold(model) is None
     assert relative_error(state.extend(IDS[:, 1:2]), host(model(IDS))[:, 1]) <= 1e-12
@@ -121,7 +121,7 @@ def test_unit_divides_each_row_by_its_length():
 
 def test_a_model_is_folded_once_and_later_changes_of_its_weights_have_no_effect():
     model = build_gpt("learned")
-    state, expected = GPTState(model, len(IDS), 3), host(model(IDS))
+    state, expected = GPTState(model, IDS[:, :0], 3), host(model(IDS))
     state.extend(IDS[:, :1])
     model.embedding.tokens.E.data[...] = 0.0
     assert relative_error(state.extend(IDS[:, 1:2]), expected[:, 1]) <= 1e-12

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from minitransformer.decoding import Sampling, generate, generate_tokens
+from minitransformer.decoding import Sampling, generate_from, generate_tokens
 from tests.decoding.scripted import (
     BOS,
     EOS,
@@ -53,7 +53,9 @@ def choose_at_random(seed=0):
 @pytest.mark.parametrize("sampled", [False, True])
 def test_rows_end_at_eos_and_are_padded_and_each_log_prob_is_the_models_own(seed, sampled):
     logits_of = random_script(seed, V)
-    ids, log_probs = generate(ScriptedState(logits_of, range(5)), bos(5), 8, choose_at_random() if sampled else None)
+    ids, log_probs = generate_from(
+        ScriptedState(logits_of, range(5)), bos(5), 8, choose_at_random() if sampled else None
+    )
     assert ids.shape == log_probs.shape
     answers = said_of(ids)
     assert len({len(row) for row in answers}) > 1, "the rows must end at different times"
@@ -68,14 +70,14 @@ def test_rows_end_at_eos_and_are_padded_and_each_log_prob_is_the_models_own(seed
 @pytest.mark.parametrize("seed", range(3))
 def test_without_a_choice_it_is_greedy(seed):
     logits_of = random_script(seed, V)
-    answers = said_of(generate(ScriptedState(logits_of, range(6)), bos(6), 7).ids)
+    answers = said_of(generate_from(ScriptedState(logits_of, range(6)), bos(6), 7).ids)
     assert answers == [naive_greedy(logits_of, source, [BOS], 7) for source in range(6)]
 
 
 def test_another_eos_ends_rows_and_eos_none_ends_no_row():
     logits_of = random_script(1, V)
     for eos in (3, None):
-        ids = generate(ScriptedState(logits_of, range(4)), bos(4), 12, choose_at_random(), eos=eos).ids
+        ids = generate_from(ScriptedState(logits_of, range(4)), bos(4), 12, choose_at_random(), eos=eos).ids
         assert (ids == EOS).any(), "the usual eos must mean nothing here"
         if eos is None:
             assert ids.shape == (4, 12)
@@ -87,7 +89,7 @@ def test_another_eos_ends_rows_and_eos_none_ends_no_row():
 def test_prompt_is_read_whole_and_then_one_token_at_a_time():
     state, prompt = ScriptedState(random_script(2, V), range(3)), np.array([[1, 4, 3], [1, 5, 5], [1, 3, 4]])
     prompt.setflags(write=False)
-    ids = generate(state, prompt, 4, eos=None).ids
+    ids = generate_from(state, prompt, 4, eos=None).ids
     assert state.steps == 4
     read = np.array([said for _, said in state.rows])
     assert np.array_equal(read, np.concatenate([prompt, ids[:, :-1]], axis=1))
@@ -101,7 +103,7 @@ def test_tokens_come_as_soon_as_they_are_chosen():
     for step in range(1, 5):
         taken.append(next(tokens)[0])
         assert state.steps == step
-    all_at_once = generate(ScriptedState(state.logits_of, range(3)), bos(3), 4, eos=None).ids
+    all_at_once = generate_from(ScriptedState(state.logits_of, range(3)), bos(3), 4, eos=None).ids
     assert np.array_equal(np.stack(taken, axis=1), all_at_once)
 
 
@@ -114,8 +116,8 @@ def test_no_repeat_equals_the_naive_loop_and_repeats_nothing(no_repeat, seed):
         return rare_eos(0, said[-1:]) - 9.0 * (np.arange(V) == EOS)  # one token back decides: it runs in circles
 
     prompts = np.array([[1, 3, 4, 3], [1, 5, 3, 4], [4, 4, 5, 1]])
-    free = said_of(generate(ScriptedState(logits_of, range(3)), prompts, 14).ids)
-    ids, log_probs = generate(ScriptedState(logits_of, range(3)), prompts, 14, no_repeat=no_repeat)
+    free = said_of(generate_from(ScriptedState(logits_of, range(3)), prompts, 14).ids)
+    ids, log_probs = generate_from(ScriptedState(logits_of, range(3)), prompts, 14, no_repeat=no_repeat)
     changed = 0
     for source, prompt in enumerate(prompts.tolist()):
         expected = naive_greedy(logits_of, source, prompt, 14, no_repeat)
@@ -136,26 +138,30 @@ def test_a_row_without_an_allowed_token_ends_and_the_others_go_on():
 
     prompts = np.array([[0, 1, 2, 3], [4, 4, 1, 1]])  # the first has one token left, the second three
     for choose in (None, Sampling(np.random.default_rng(0))):
-        ids, log_probs = generate(ScriptedState(logits_of, [0, 1]), prompts, 9, choose, eos=None, no_repeat=1)
+        ids, log_probs = generate_from(ScriptedState(logits_of, [0, 1]), prompts, 9, choose, eos=None, no_repeat=1)
         assert ids[0].tolist() == [4, PAD, PAD, PAD]
         assert sorted(ids[1, :3].tolist()) == [0, 2, 3]
         assert log_probs[0, 1:].tolist() == [0, 0, 0]
         assert ids[1, 3] == PAD
-    assert generate(ScriptedState(logits_of, [0]), np.array([[3, 1, 4, 0, 2]]), 9, no_repeat=1).ids.tolist() == [[PAD]]
+    assert generate_from(ScriptedState(logits_of, [0]), np.array([[3, 1, 4, 0, 2]]), 9, no_repeat=1).ids.tolist() == [
+        [PAD]
+    ]
 
 
 def test_rows_are_drawn_independently():
     def same_for_all(source, said):
         return [0.0] * V
 
-    ids = generate(ScriptedState(same_for_all, range(40)), bos(40), 3, Sampling(np.random.default_rng(0)), eos=None).ids
+    ids = generate_from(
+        ScriptedState(same_for_all, range(40)), bos(40), 3, Sampling(np.random.default_rng(0)), eos=None
+    ).ids
     assert len({tuple(row) for row in ids.tolist()}) > 20
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_ids_have_the_dtype_of_the_prompt_and_log_probs_that_of_the_logits(dtype):
     for choose in (None, choose_at_random()):
-        ids, log_probs = generate(ScriptedState(random_script(6, V), [0, 1]), bos(2).astype(dtype), 3, choose)
+        ids, log_probs = generate_from(ScriptedState(random_script(6, V), [0, 1]), bos(2).astype(dtype), 3, choose)
         assert ids.dtype == dtype
         assert log_probs.dtype == np.float64
 
@@ -171,5 +177,5 @@ def test_ids_have_the_dtype_of_the_prompt_and_log_probs_that_of_the_logits(dtype
 def test_values_out_of_range_are_refused(max_new_tokens, no_repeat, complaint):
     state = ScriptedState(random_script(0, V), [0])
     with pytest.raises(ValueError, match=f"^{complaint}$"):
-        generate(state, bos(1), max_new_tokens, no_repeat=no_repeat)
+        generate_from(state, bos(1), max_new_tokens, no_repeat=no_repeat)
     assert state.steps == 0

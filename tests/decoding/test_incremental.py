@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from minitransformer.config import POSITIONS
-from minitransformer.decoding import greedy_decode
-from minitransformer.decoding.faster.incremental import ConvState, GPTState, SlidingState
+from minitransformer.decoding import SlidingState, decoding_state, greedy_decode
+from minitransformer.decoding.faster.before_2017 import ConvState
+from minitransformer.decoding.faster.gpt import GPTState
 from minitransformer.decoding.rereading import left_padded
 from minitransformer.models import ConvConfig, ConvLM, Seq2Seq, Seq2SeqConfig, Transformer
 from minitransformer.models.since_2017.gpt import GPT, gpt_config
-from tests.helpers import host, randomize, relative_error, same
+from tests.helpers import host, no_ids, randomize, relative_error, same
 from tests.models.test_behaviour import SOURCE, V, both_switches, build_random
 from tests.models.test_gpt import build_random as build_gpt
 
@@ -33,27 +34,27 @@ def check_pieces(state, ids, pieces, expected, bound=1e-12):
 @pytest.mark.parametrize("pieces", PIECES[:3])
 def test_transformer_in_pieces_equals_the_whole(norm, tied, pieces):
     model = build_random(norm, tied)
-    check_pieces(model.decoding_state(SOURCE, MAX_LEN), TARGET, pieces, model(SOURCE, TARGET))
+    check_pieces(decoding_state(model, SOURCE, MAX_LEN), TARGET, pieces, model(SOURCE, TARGET))
 
 
 @pytest.mark.parametrize("switch", [{"scale_embeddings": False}, {"scale_scores": False}, {"scale_output": True}])
 def test_every_scale_of_the_model_holds_in_decoding(switch):
     model = build_random("pre", True, **switch)
-    check_pieces(model.decoding_state(SOURCE, MAX_LEN), TARGET, (1, 3, 1), model(SOURCE, TARGET))
+    check_pieces(decoding_state(model, SOURCE, MAX_LEN), TARGET, (1, 3, 1), model(SOURCE, TARGET))
 
 
 @every_split
 def test_no_token_attends_to_padding_among_the_tokens(pieces):
     model, target = build_random("post", False), np.array([[1, 0, 3, 0, 9], [1, 5, 0, 4, 0]])
     expected = model(SOURCE, target)
-    check_pieces(model.decoding_state(SOURCE, MAX_LEN), target, pieces, expected)
+    check_pieces(decoding_state(model, SOURCE, MAX_LEN), target, pieces, expected)
     assert relative_error(model(SOURCE, TARGET), expected) > 1e-3, "it must matter which tokens are there"
 
 
 @pytest.mark.parametrize("rows", [[0], [1, 0, 0, 1]])
 def test_selected_rows_continue_as_if_decoded_alone(rows):
     model, target = build_random("post", False), np.array([[1, 6, 0, 8, 9], [1, 5, 7, 4, 10]])  # one with padding
-    state = model.decoding_state(SOURCE, MAX_LEN)
+    state = decoding_state(model, SOURCE, MAX_LEN)
     state.extend(target[:, :3])
     state.select(rows)
     check_pieces(state, target[rows, 3:], (1, 1), model(SOURCE[rows], target[rows])[:, 3:])
@@ -61,7 +62,7 @@ def test_selected_rows_continue_as_if_decoded_alone(rows):
 
 def test_keys_and_values_of_the_source_are_copied_only_when_rows_change_their_source():
     model = build_random("post", False)
-    state = model.decoding_state(SOURCE, MAX_LEN)
+    state = decoding_state(model, SOURCE, MAX_LEN)
     state.select([0, 0, 0, 1, 1, 1])
     (kept, *_) = state.memory_kv_caches
     keys = kept.k
@@ -75,7 +76,7 @@ def test_keys_and_values_of_the_source_are_copied_only_when_rows_change_their_so
 
 def test_rows_can_be_selected_again_and_again_and_before_anything_was_read():
     model, sources = build_random("pre", True), np.arange(2)
-    state, said = model.decoding_state(SOURCE, MAX_LEN), TARGET[:, :0]
+    state, said = decoding_state(model, SOURCE, MAX_LEN), TARGET[:, :0]
     for step, rows in enumerate([[1, 0, 1], [2, 2, 0], [1, 0]]):
         state.select(rows)
         sources = sources[rows]
@@ -85,7 +86,7 @@ def test_rows_can_be_selected_again_and_again_and_before_anything_was_read():
 
 
 def test_kv_caches_are_allocated_once():
-    state = build_random("post", True).decoding_state(SOURCE, MAX_LEN)
+    state = decoding_state(build_random("post", True), SOURCE, MAX_LEN)
     kv_caches = [*state.kv_caches, *state.memory_kv_caches]
     arrays = [array for kv_cache in kv_caches for array in (kv_cache.k, kv_cache.v)]
     assert len(arrays) == 8
@@ -100,7 +101,7 @@ def test_kv_caches_are_allocated_once():
 
 def test_tokens_beyond_max_new_tokens_are_refused_and_change_nothing():
     model = build_random("post", True)
-    state = model.decoding_state(SOURCE, 3)
+    state = decoding_state(model, SOURCE, 3)
     state.extend(TARGET[:, :2])
     with pytest.raises(ValueError, match=r"^the KV cache holds 3 positions, but 4 are needed$"):
         state.extend(TARGET[:, 2:4])
@@ -108,17 +109,11 @@ def test_tokens_beyond_max_new_tokens_are_refused_and_change_nothing():
     assert relative_error(logits, model(SOURCE, TARGET[:, :3])[:, -1]) <= 1e-12
 
 
-@pytest.mark.parametrize("max_len", [0, -3])
-def test_a_state_without_positions_is_refused(max_len):
-    with pytest.raises(ValueError, match=f"^max_len must be at least 1, got {max_len}$"):
-        GPTState(build_gpt(), 2, max_len)
-
-
 @every_position
 @pytest.mark.parametrize("pieces", PIECES[:2])
 def test_gpt_in_pieces_equals_the_whole(positions, pieces):
     model = build_gpt(positions)
-    check_pieces(GPTState(model, 2, MAX_LEN), TARGET, pieces, model(TARGET))
+    check_pieces(GPTState(model, no_ids(2), MAX_LEN), TARGET, pieces, model(TARGET))
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -128,7 +123,7 @@ def test_gpt_texts_padded_on_the_left_go_on_as_if_alone(positions, norm):
     texts = [[6, 3, 8, 9, 4, 7], [5, 7, 4, 10], [8, 3, 3]]
     ids = np.array([[0] * (6 - len(text)) + text for text in texts])
     rows = [2, 0, 1, 0]
-    state = GPTState(model, 3, 9, padding)
+    state = GPTState(model, no_ids(3), 9, padding)
     state.extend(ids[:, :4])
     state.select(rows)
     for end in (5, 6):
@@ -150,7 +145,7 @@ def test_prompts_of_any_length_are_continued_as_if_alone(positions):
     model, prompts = build_gpt(positions), [[6, 3, 8, 9], [5], [7, 4]]
     padded = np.array([[*prompt, *[0] * (4 - len(prompt))] for prompt in prompts])
     together = greedy_decode(model, padded, 5)
-    logits = host(model.decoding_state(padded, 5).extend(left_padded(padded)[0]))
+    logits = host(decoding_state(model, padded, 5).extend(left_padded(padded)[0]))
     for row, prompt in enumerate(prompts):
         alone = greedy_decode(model, np.array([prompt]), 5)[0]
         assert [i for i in together[row] if i] == [i for i in alone if i]
@@ -158,7 +153,7 @@ def test_prompts_of_any_length_are_continued_as_if_alone(positions):
 
 
 def test_gpt_reads_max_len_tokens_and_no_more():
-    state = GPTState(build_gpt(max_len=4), 2, MAX_LEN)
+    state = GPTState(build_gpt(max_len=4), no_ids(2), MAX_LEN)
     state.extend(TARGET[:, :4])
     with pytest.raises(ValueError, match="4 positions"):
         state.extend(TARGET[:, 4:])
@@ -167,7 +162,7 @@ def test_gpt_reads_max_len_tokens_and_no_more():
 def test_state_of_the_transformer_reads_its_source_once(monkeypatch):
     read, encode = [], Transformer.encode
     monkeypatch.setattr(Transformer, "encode", lambda self, source: read.append(source) or encode(self, source))
-    state = build_random("post", True).decoding_state(SOURCE, MAX_LEN)
+    state = decoding_state(build_random("post", True), SOURCE, MAX_LEN)
     state.extend(TARGET[:, :2])
     state.extend(TARGET[:, 2:3])
     assert len(read) == 1
@@ -213,10 +208,10 @@ def test_a_sliding_state_keeps_the_sequences_that_are_selected():
 
 
 STATES = {
-    "transformer": lambda: build_random("post", True).decoding_state(SOURCE, MAX_LEN),
-    "GPT": lambda: GPTState(build_gpt(), 2, MAX_LEN),
-    "convolutional": lambda: ConvState(build_conv(), 2),
-    "recurrent": lambda: build_seq2seq().decoding_state(SOURCE, MAX_LEN),
+    "transformer": lambda: decoding_state(build_random("post", True), SOURCE, MAX_LEN),
+    "GPT": lambda: GPTState(build_gpt(), no_ids(2), MAX_LEN),
+    "convolutional": lambda: ConvState(build_conv(), no_ids(2)),
+    "recurrent": lambda: decoding_state(build_seq2seq(), SOURCE, MAX_LEN),
 }
 
 
@@ -244,25 +239,21 @@ def test_every_state_refuses_tokens_that_are_not_one_row_for_each_sequence(name)
 def test_every_model_refuses_to_write_less_than_one_token(build):
     model = build("post", True) if build is build_random else build()
     with pytest.raises(ValueError, match=r"^max_new_tokens must be at least 1, got 0$"):
-        model.decoding_state(SOURCE, 0)
-    assert model.decoding_state(SOURCE, 1).extend(SOURCE[:, :1]).shape == (len(SOURCE), V)
+        decoding_state(model, SOURCE, 0)
+    assert decoding_state(model, SOURCE, 1).extend(SOURCE[:, :1]).shape == (len(SOURCE), V)
 
 
-@pytest.mark.parametrize(
-    "make", [lambda batch: GPTState(build_gpt(), batch, 4), lambda batch: ConvState(build_conv(), batch)]
-)
-def test_a_state_may_hold_no_sequences_and_never_fewer(make):
-    state = make(0)
+@pytest.mark.parametrize("build", [build_gpt, build_conv])
+def test_a_state_may_hold_no_sequences(build):
+    state = decoding_state(build(), no_ids(0), 4)
     assert state.prompt.shape == (0, 0)
     assert state.prompt.dtype == np.int64
-    with pytest.raises(ValueError, match=r"^batch must be at least 0, got -1$"):
-        make(-1)
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 @pytest.mark.parametrize("build", [build_random, build_seq2seq])
 def test_a_translation_begins_with_bos_in_the_dtype_of_its_source(build, dtype):
     model = build("post", True) if build is build_random else build()
-    prompt = model.decoding_state(SOURCE.astype(dtype), 3).prompt
+    prompt = decoding_state(model, SOURCE.astype(dtype), 3).prompt
     assert prompt.tolist() == [[1]] * len(SOURCE)
     assert prompt.dtype == dtype

@@ -5,10 +5,11 @@ import pytest
 
 from minitransformer.config import Windowed
 from minitransformer.core import Layer
-from minitransformer.decoding import Greedy, Sampling, beam_search, generate, greedy_decode, log_softmax
-from minitransformer.decoding.faster.incremental import GPTState
+from minitransformer.decoding import Greedy, Sampling, beam_search, generate_from, greedy_decode, log_softmax
+from minitransformer.decoding.faster.gpt import GPTState
 from minitransformer.decoding.rereading import RereadingState
 from minitransformer.models import GPT, TransformerConfig
+from tests.helpers import no_ids
 
 pytestmark = pytest.mark.host_only
 SIZES = {"vocab_size": 11, "d_model": 12, "num_heads": 2, "d_ff": 20, "num_layers": 3, "max_len": 24, "dropout": 0.0}
@@ -40,9 +41,9 @@ def test_a_model_with_one_nan_weight_says_so_at_the_first_token(choose):
     model = gpt()
     model.parameters()[0].data[5] = np.nan
     with pytest.raises(ArithmeticError, match="are not finite"):
-        generate(GPTState(model, 1, 9), np.array([[3, 4, 5]]), 4, choose)
+        generate_from(GPTState(model, no_ids(1), 9), np.array([[3, 4, 5]]), 4, choose)
     with pytest.raises(ArithmeticError, match="are not finite"):
-        beam_search(GPTState(model, 1, 9), 1, 4, bos=3)
+        beam_search(GPTState(model, no_ids(1), 9), 1, 4, bos=3)
 
 
 def test_a_token_that_is_forbidden_by_minus_infinity_is_allowed_to_be():
@@ -59,7 +60,7 @@ def test_a_refused_cut_back_leaves_all_layers_as_they_were():
     rng = np.random.default_rng(2)
     model = gpt(attention=Windowed(3, full_layers=(0,)))  # the first layer could, the others cannot
     ids, more = rng.integers(3, 11, (2, 7)), rng.integers(3, 11, (2, 1))
-    state, untouched = (GPTState(model, 2, 20) for _ in range(2))
+    state, untouched = (GPTState(model, no_ids(2), 20) for _ in range(2))
     for each in (state, untouched):
         each.extend(ids)
     with pytest.raises(ValueError, match="cannot be cut back"):
@@ -68,7 +69,9 @@ def test_a_refused_cut_back_leaves_all_layers_as_they_were():
     assert np.array_equal(state.extend(more), untouched.extend(more))
 
 
-@pytest.mark.parametrize("make", [lambda model: GPTState(model, 2, 20), lambda model: RereadingState(model, 2)])
+@pytest.mark.parametrize(
+    "make", [lambda model: GPTState(model, no_ids(2), 20), lambda model: RereadingState(model, no_ids(2))]
+)
 @pytest.mark.parametrize("count", [8, -1])
 def test_no_more_tokens_are_forgotten_than_were_read(make, count):
     rng = np.random.default_rng(2)
@@ -84,7 +87,7 @@ def test_no_more_tokens_are_forgotten_than_were_read(make, count):
 def test_a_token_that_rereading_refuses_is_not_kept():
     rng = np.random.default_rng(2)
     ids, more = rng.integers(3, 11, (2, 7)), rng.integers(3, 11, (2, 1))
-    state, untouched = (RereadingState(gpt(), 2) for _ in range(2))
+    state, untouched = (RereadingState(gpt(), no_ids(2)) for _ in range(2))
     for each in (state, untouched):
         each.extend(ids)
     with pytest.raises(IndexError):

@@ -10,9 +10,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from minitransformer.decoding import Sampling, generate_tokens
+from minitransformer.decoding import RereadingState, Sampling, SlidingState, generate_tokens
 from minitransformer.decoding.faster import speculative
-from minitransformer.decoding.faster.incremental import SlidingState
 from minitransformer.decoding.faster.speculative import Speculation, judge
 from minitransformer.layers import Linear
 from tests.decoding.test_incremental import build_gpt
@@ -221,7 +220,7 @@ def test_models_with_layers_of_a_reader_read_again_what_they_forgot():
     for model in (big, small):
         model.blocks.layers[0].feed_forward.sublayer.expand.__class__ = Mine
     states = [SlidingState(model, 1) for model in (big, small)]
-    assert all(each.state.rereading is not None for each in states)
+    assert all(isinstance(each.state, RereadingState) for each in states)
     steps = Speculation(states[1], 3).generate_tokens(states[0], prompt, 20, eos=None)
     assert [int(ids[0]) for ids, _ in steps] == alone
 

@@ -5,11 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from minitransformer.decoding import beam_search
+from minitransformer.decoding import beam_search, decoding_state
 from minitransformer.decoding.search.translate import batches, find_translations, translate
 from minitransformer.models import Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig
 from minitransformer.tokenizers import BytePairTokenizer
-from tests.decoding.scripted import BOS, EOS, PAD, ScriptedState
+from tests.decoding.scripted import BOS, EOS, PAD
 from tests.helpers import randomize
 
 pytestmark = pytest.mark.host_only
@@ -29,19 +29,19 @@ class Echo:
 
     def __init__(self, max_len=1000, times=1):
         self.config = SimpleNamespace(max_len=max_len)
-        self.times, self.given, self.limits = times, [], []
+        self.times, self.given = times, []
 
-    def decoding_state(self, source, max_new_tokens):
-        self.given.append(source.shape)
-        self.limits.append(max_new_tokens)
-        answers = [[id for id in row if id not in (PAD, EOS)] * self.times + [EOS] for row in source.tolist()]
+    def forward(self, source, target):
+        if target.shape[1] == 1:
+            self.given.append(source.shape)
+        logits = np.zeros((*target.shape, TOKENIZER.vocab_size))
+        for row, ids in enumerate(source.tolist()):
+            answer = [id for id in ids if id not in (PAD, EOS)] * self.times + [EOS]
+            said = np.minimum(np.arange(target.shape[1]), len(answer) - 1)
+            logits[row, np.arange(len(said)), np.array(answer)[said]] = 20.0
+        return logits
 
-        def logits_of(row, said):
-            logits = np.zeros(TOKENIZER.vocab_size)
-            logits[answers[row][len(said) - 1]] = 20.0
-            return logits
-
-        return ScriptedState(logits_of, range(len(source)))
+    __call__ = forward
 
 
 def random_model(kind):
@@ -62,8 +62,14 @@ def test_each_translation_stands_where_its_sentence_stands(beam):
     assert translate(model, TOKENIZER, [], beam) == []
 
 
-def test_sentences_of_about_the_same_length_are_a_batch_and_empty_ones_are_not_read():
-    model, done = Echo(), []
+def test_sentences_of_about_the_same_length_are_a_batch_and_empty_ones_are_not_read(monkeypatch):
+    model, done, limits = Echo(), [], []
+
+    def state_of(model, source, max_new_tokens):
+        limits.append(max_new_tokens)
+        return decoding_state(model, source, max_new_tokens)
+
+    monkeypatch.setattr("minitransformer.decoding.search.translate.decoding_state", state_of)
     sentences = ["hund", "", " \t", *["der hund sieht den hund und den könig " * 3] * 5, "und"]
     lengths = [len(TOKENIZER.encode(sentence)) + 1 for sentence in sentences]
     translate(model, TOKENIZER, sentences, 2, batch_tokens=400, on_progress=done.append)
@@ -71,7 +77,7 @@ def test_sentences_of_about_the_same_length_are_a_batch_and_empty_ones_are_not_r
     assert len({rows for rows, _ in model.given}) > 1
     assert sum(rows for rows, _ in model.given) == 7
     assert all(rows * 2 * limit <= 400 or rows == 1 for rows, length in model.given if length == max(lengths))
-    assert model.limits == [length + 50 for _, length in model.given]
+    assert limits == [length + 50 for _, length in model.given]
     assert sum(done) == len(sentences)
     assert len(done) == len(model.given) + 1
 
@@ -101,7 +107,7 @@ def test_beam_search_and_its_scores_are_those_of_each_sentence_alone(kind, beam)
             assert got == ("", (), 0.0, 0.0)
             continue
         limit = min(ids.shape[1] + 50, 70)
-        ((best, *_),) = beam_search(model.decoding_state(ids, limit), 1, limit, BOS, beam, alpha if beam > 1 else 0.0)
+        ((best, *_),) = beam_search(decoding_state(model, ids, limit), 1, limit, BOS, beam, alpha if beam > 1 else 0.0)
         assert got.ids == best.ids
         assert abs(got.log_prob - best.log_prob) <= 1e-9 * abs(best.log_prob)
         assert abs(got.score - best.score) <= 1e-9 * abs(best.score)

@@ -15,8 +15,8 @@ from minitransformer.inspection import Change, Rows, heads, intervene, summarize
 from minitransformer.inspection.interventions import AlteredCache
 from minitransformer.layers import CrossAttention, Linear
 from minitransformer.layers.attention import FullAttention
-from minitransformer.layers.foreign import foreign_layers
 from minitransformer.models import BERT, GPT, Transformer, bert_config, gpt_config
+from minitransformer.models.as_built import changed_layers
 from minitransformer.models.transformer import TransformerConfig
 from minitransformer.training import save_checkpoint
 from tests.helpers import device, host, random_array, randomize, relative_error, same
@@ -198,14 +198,14 @@ def test_a_model_is_as_before_after_the_block_also_after_an_error_inside_another
     logits, names = model(*ids), list(model.state_dict())
     outer, inner = (Change(layer, 0.5), heads(model)[0]), (heads(model)[0], Rows(attention, 1.0))
     with contextlib.suppress(ZeroDivisionError), intervene(model, *outer), intervene(model, *inner):
-        assert foreign_layers(model)
+        assert changed_layers(model)
         summarize(model)
         with pytest.raises(ValueError, match="Altered"):
             save_checkpoint(tmp_path / "model", model)
         raise ZeroDivisionError
     with pytest.raises(ValueError, match="no layer 'nowhere'"), intervene(model, heads(model)[0], Change("nowhere")):
         pass
-    assert not foreign_layers(model)
+    assert not changed_layers(model)
     assert list(model.state_dict()) == names
     assert same(model(*ids), logits)
 
@@ -242,7 +242,7 @@ def test_each_use_of_a_shared_layer_is_changed_alone_as_if_it_were_a_layer_of_it
             assert report.passed, str(report)
             assert relative_error(shared(*ids), logits[0]) > 1e-3
     assert same(shared(*ids), logits[0])
-    assert not foreign_layers(shared)
+    assert not changed_layers(shared)
     with intervene(shared, found[0]), intervene(shared, found[-1]):
         both = host(shared(*ids))
     with intervene(model, found[0], found[-1]):

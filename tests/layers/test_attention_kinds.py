@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from minitransformer.config import Strided, Windowed
-from minitransformer.decoding.faster.incremental import GPTState
+from minitransformer.decoding import decoding_state
+from minitransformer.decoding.faster.gpt import GPTState
 from minitransformer.layers.since_2017.kv_cache import KVCache, LinearAttentionState, RollingKVCache
 from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
-from tests.helpers import host, randomize, relative_error
+from tests.helpers import host, no_ids, randomize, relative_error
 
 V, T = 11, 9
 KINDS = {
@@ -37,7 +38,7 @@ def ids_of(rows=2, length=T, seed=0):
 @pytest.mark.parametrize("pieces", [[1] * T, [2, 5, 1, 1]], ids=str)
 def test_decoding_in_pieces_gives_the_logits_of_the_whole(kind, num_kv_heads, pieces):
     model, ids = make_gpt(kind, num_kv_heads=num_kv_heads), ids_of()
-    expected, state, read = model(ids), GPTState(model, len(ids), T), 0
+    expected, state, read = model(ids), GPTState(model, ids[:, :0], T), 0
     for count in pieces:
         logits = state.extend(ids[:, read : read + count])
         read += count
@@ -55,14 +56,14 @@ def test_long_prompt_is_read_without_an_array_of_its_length_squared(kind):
     ids = ids_of(rows=1, length=length)
     expected = model(ids)[:, -1]
     tracemalloc.start()
-    logits = GPTState(model, 1, length).extend(ids)
+    logits = GPTState(model, no_ids(1), length).extend(ids)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < length**2  # bytes: not even a mask
     assert relative_error(logits, expected) <= 1e-12
     if kind == "tiled":
         full = randomize(GPT(gpt_config(V, **sizes), dtype=np.float64), scale=0.3)
-        assert relative_error(logits, GPTState(full, 1, length).extend(ids)) <= 1e-12
+        assert relative_error(logits, GPTState(full, no_ids(1), length).extend(ids)) <= 1e-12
 
 
 @every_kind
@@ -72,9 +73,9 @@ def test_prompts_of_different_lengths_continue_as_each_would_alone(kind):
     prompts[1, 3:] = 0
     if kind == "global":
         with pytest.raises(ValueError, match="prompts of the same length"):
-            model.decoding_state(prompts, 4)
+            decoding_state(model, prompts, 4)
         return
-    state = model.decoding_state(prompts, 4)
+    state = decoding_state(model, prompts, 4)
     state.extend(state.prompt)
     logits = state.extend(np.array([[4], [5]]))
     assert relative_error(logits[0], model(np.append(prompts[0], 4)[None])[0, -1]) <= 1e-12
@@ -87,7 +88,7 @@ def test_encoder_decoder_decodes_with_a_padded_source_as_it_trains(kind):
     model = randomize(Transformer(config, dtype=np.float64), scale=0.3)
     source, target = ids_of(length=7), ids_of(seed=1)
     source[0, 4:] = 0
-    expected, state, read = model(source, target), model.decoding_state(source, T), 0
+    expected, state, read = model(source, target), decoding_state(model, source, T), 0
     for count in (3, 1, 1, 4):
         logits = state.extend(target[:, read : read + count])
         read += count
@@ -104,7 +105,7 @@ def test_token_outside_of_the_pattern_is_not_seen_in_one_layer(kind):
 
 def test_kv_cache_is_as_small_as_the_kind_allows():
     def caches(kind, **fields):
-        return GPTState(make_gpt(kind, **fields), 3, 12).kv_caches[0]
+        return GPTState(make_gpt(kind, **fields), no_ids(3), 12).kv_caches[0]
 
     assert caches("full").k.shape == (3, 4, 12, 6)
     assert caches("full", num_kv_heads=1).k.shape == (3, 1, 12, 6)
@@ -118,7 +119,7 @@ def test_kv_cache_is_as_small_as_the_kind_allows():
 @pytest.mark.parametrize("kind", ["windowed", "linear"])
 def test_selected_sequences_go_on_as_they_would_alone(kind):
     model, ids = make_gpt(kind), ids_of(3)
-    state = GPTState(model, 3, T)
+    state = GPTState(model, no_ids(3), T)
     state.extend(ids[:, :5])
     state.select(np.array([2, 0, 2]))
     logits = state.extend(ids[[2, 0, 2], 5:6])

@@ -5,7 +5,7 @@ import pytest
 
 from minitransformer.backend import to_device, to_host
 from minitransformer.data import get_task
-from minitransformer.decoding import decoding_state, generate
+from minitransformer.decoding import decoding_state, generate_from
 from minitransformer.layers import CrossEntropyLoss, Linear, LoRALinear, add_lora, lora_adapters, remove_lora
 from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
 from minitransformer.training import Adam, training_step
@@ -81,7 +81,7 @@ def test_a_model_with_adapters_writes_what_the_merged_one_writes():
 
     def written(model):
         state = decoding_state(model, prompt, 8)
-        return generate(state, state.prompt, 8, eos=None).ids
+        return generate_from(state, state.prompt, 8, eos=None).ids
 
     before = written(model)
     remove_lora(model)

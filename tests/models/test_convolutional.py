@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from minitransformer.decoding import generate
-from minitransformer.decoding.faster.incremental import ConvState
+from minitransformer.decoding import decoding_state, generate_from
+from minitransformer.decoding.faster.before_2017 import ConvState
 from minitransformer.models import ConvConfig, ConvLM
-from tests.helpers import host, randomize, relative_error, same
+from tests.helpers import host, no_ids, randomize, relative_error, same
 
 V, C = 11, 6
 IDS = np.array([[3, 8, 4, 0, 6, 7, 2, 9], [7, 5, 9, 4, 10, 3, 3, 8]])  # id 0 is a token as any other
@@ -44,7 +44,7 @@ def test_the_receptive_field_grows_with_the_dilation():
 @pytest.mark.parametrize("pieces", [(8,), (1,) * 8, (3, 1, 4)])
 def test_reading_in_pieces_gives_the_logits_of_the_whole(changes, pieces):
     model = build(**changes)
-    whole, state, read = model(IDS), ConvState(model, len(IDS)), 0
+    whole, state, read = model(IDS), ConvState(model, IDS[:, :0]), 0
     for count in pieces:
         logits = state.extend(IDS[:, read : read + count])
         read += count
@@ -55,19 +55,19 @@ def test_reading_in_pieces_gives_the_logits_of_the_whole(changes, pieces):
 def test_prompts_of_different_lengths_are_continued_as_each_alone(changes):
     model = build(**changes)
     prompts = np.array([[5, 7, 4, 0, 0], [3, 8, 4, 9, 6], [6, 0, 0, 0, 0]])
-    state = model.decoding_state(prompts, 4)
-    together = generate(state, state.prompt, 4, eos=None).ids
+    state = decoding_state(model, prompts, 4)
+    together = generate_from(state, state.prompt, 4, eos=None).ids
     for row, prompt in enumerate(prompts):
-        alone = model.decoding_state(prompt[prompt != 0][None], 4)
-        assert same(together[row : row + 1], generate(alone, alone.prompt, 4, eos=None).ids)
+        alone = decoding_state(model, prompt[prompt != 0][None], 4)
+        assert same(together[row : row + 1], generate_from(alone, alone.prompt, 4, eos=None).ids)
 
 
 def test_selected_sequences_go_on_as_before():
     model = build()
-    state, rows = ConvState(model, 2, np.array([0, 2])), [1, 1, 0]
+    state, rows = ConvState(model, no_ids(2), padding=np.array([0, 2])), [1, 1, 0]
     state.extend(IDS[:, :4])
     state.select(rows)
-    expected = ConvState(model, 3, np.array([2, 2, 0]))
+    expected = ConvState(model, no_ids(3), padding=np.array([2, 2, 0]))
     expected.extend(IDS[rows, :4])
     assert same(state.extend(IDS[rows, 4:]), expected.extend(IDS[rows, 4:]))
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minitransformer.config import Rope, Windowed, flat_fields, nested_fields
-from minitransformer.decoding.faster.incremental import GPTState
+from minitransformer.decoding.faster.gpt import GPTState
 from minitransformer.layers.since_2017.attention_kinds import TiledAttention
 from minitransformer.layers.since_2017.kv_cache import RollingKVCache
 from minitransformer.models import GPT, TransformerConfig, gpt_config
@@ -52,7 +52,7 @@ def test_layers_with_a_window_have_their_own_angles(rope, own):
 @pytest.mark.parametrize("pieces", [(1, 1, 1, 1, 1, 1), (3, 1, 2)])
 def test_decoding_in_pieces_equals_the_whole(changes, pieces):
     model, end = build(**changes), 0
-    state, expected = GPTState(model, len(IDS), SIZES["max_len"]), model(IDS)
+    state, expected = GPTState(model, IDS[:, :0], SIZES["max_len"]), model(IDS)
     assert [isinstance(kv_cache, RollingKVCache) for kv_cache in state.kv_caches] == [True, False, True]
     for count in pieces:
         logits, end = state.extend(IDS[:, end : end + count]), end + count

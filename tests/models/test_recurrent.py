@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from minitransformer.config import SEQ2SEQ_ATTENTION
+from minitransformer.decoding import decoding_state
 from minitransformer.layers import GRU, LSTM
 from minitransformer.models import Seq2Seq, Seq2SeqConfig
 from minitransformer.models.before_2017.recurrent import reversed_order
@@ -70,7 +71,7 @@ def test_every_source_token_reaches_every_output_and_padding_none(fields):
 @every_form
 def test_decoding_in_pieces_equals_the_whole(fields, pieces):
     model, end = build(**fields), 0
-    state, expected = model.decoding_state(SOURCE, 9), host(model(SOURCE, TARGET_IN))
+    state, expected = decoding_state(model, SOURCE, 9), host(model(SOURCE, TARGET_IN))
     for count in pieces:
         logits, end = state.extend(TARGET_IN[:, end : end + count]), end + count
         assert relative_error(host(logits), expected[:, end - 1]) <= 1e-12
@@ -79,7 +80,7 @@ def test_decoding_in_pieces_equals_the_whole(fields, pieces):
 @every_attention
 def test_selected_rows_go_on_as_if_they_had_been_alone(attention):
     model, rows = build(attention=attention), [2, 0, 2]
-    state = model.decoding_state(SOURCE, 9)
+    state = decoding_state(model, SOURCE, 9)
     state.extend(TARGET_IN[:, :2])
     state.select(rows)
     expected = host(model(SOURCE[rows], TARGET_IN[rows][:, :3]))[:, -1]

@@ -9,7 +9,15 @@ import pytest
 from minitransformer.backend import to_host
 from minitransformer.config import OWN_IDS, special_ids
 from minitransformer.data.text import TextBatch
-from minitransformer.decoding import Greedy, beam_search, decoding_state, fill_mask, generate, greedy_decode, writing
+from minitransformer.decoding import (
+    Greedy,
+    beam_search,
+    decoding_state,
+    fill_mask,
+    generate,
+    generate_from,
+    greedy_decode,
+)
 from minitransformer.evaluation import mean_loss
 from minitransformer.functional import cross_entropy, padding_mask
 from minitransformer.interop.huggingface_configs import config_from_huggingface, read_config
@@ -165,7 +173,7 @@ def test_lengths_that_prompts_cannot_have_are_refused(lengths):
 
 
 def test_one_prompt_with_id_0_can_be_continued_beyond_the_longest_text():
-    ids = writing.generate(gpt(padding=None), np.array([3, 0, 4, 0, 5]), 20, Greedy())
+    ids = generate(gpt(padding=None), np.array([3, 0, 4, 0, 5]), 20, Greedy())
     assert ids.shape == (20,)
 
 
@@ -173,7 +181,7 @@ def test_each_of_several_ends_ends_a_text_and_filled_masks_are_no_special_ids():
     model = gpt(padding=None, end=(5, 7))
     state = decoding_state(model, np.array([[3, 0]]), 9)
     script = iter([10, 7, 10])
-    found = generate(state, state.prompt, 9, lambda log_p: np.array([next(script)]))
+    found = generate_from(state, state.prompt, 9, lambda log_p: np.array([next(script)]))
     assert found.ids.tolist() == [[10, 7]]
     bert = BERT(bert_config(V, **SIZES, padding=4, start=None, end=None))
     assert set(fill_mask(bert, np.array([3, 10, 0]), 10, V).ids[0]) == set(range(V)) - {4, 10}

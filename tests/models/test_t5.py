@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from minitransformer.decoding import generate
+from minitransformer.decoding import decoding_state, generate_from
 from minitransformer.functional import cross_entropy
 from minitransformer.models import Transformer, TransformerConfig, t5_config
 from tests.helpers import device, host, randomize, relative_error, same
@@ -69,7 +69,7 @@ def test_the_padding_that_starts_the_target_is_seen_and_changes_with_its_vector(
 @pytest.mark.parametrize("pieces", [(1, 1, 1, 1), (2, 2)])
 def test_decoding_in_pieces_equals_the_whole(version, pieces):
     model = build_random(**version)
-    expected, state, end = model(SOURCE, TARGET), model.decoding_state(SOURCE, 6), 0
+    expected, state, end = model(SOURCE, TARGET), decoding_state(model, SOURCE, 6), 0
     for count in pieces:
         logits, end = state.extend(TARGET[:, end : end + count]), end + count
         assert relative_error(logits, expected[:, end - 1]) <= 1e-12
@@ -78,7 +78,7 @@ def test_decoding_in_pieces_equals_the_whole(version, pieces):
 def test_it_generates_from_its_own_start_to_its_own_end():
     model = build_random()
     start, eos = np.zeros((2, 1), int), 1
-    said = generate(model.decoding_state(SOURCE, 9), start, 9, eos=eos).ids
+    said = generate_from(decoding_state(model, SOURCE, 9), start, 9, eos=eos).ids
     ids = start
     for t in range(said.shape[1]):
         best = host(model(SOURCE, ids))[:, -1].argmax(axis=-1)

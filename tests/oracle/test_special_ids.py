@@ -5,7 +5,7 @@ import pytest
 
 from minitransformer.backend import to_host
 from minitransformer.data.text import TextBatch
-from minitransformer.decoding import beam_search, decoding_state, generate
+from minitransformer.decoding import beam_search, decoding_state, generate_from
 from minitransformer.interop import from_huggingface, model_from_huggingface
 from minitransformer.layers.losses import loss_for
 from minitransformer.training.gradients import gradients_of
@@ -89,7 +89,7 @@ def test_answers_to_prompts_of_several_lengths_with_id_0_inside_are_theirs(name,
         theirs, ours = build(name, seed)
         state = our_state(ours)
         if beams == 1:
-            found = [up_to_the_end(row, ours.config.ends) for row in generate(state, state.prompt, NEW).ids]
+            found = [up_to_the_end(row, ours.config.ends) for row in generate_from(state, state.prompt, NEW).ids]
         else:
             answers = beam_search(state, len(PROMPTS), NEW, state.prompt, beams, 0.0)
             found = [[int(id) for id in hypotheses[0].ids] for hypotheses in answers]

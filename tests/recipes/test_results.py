@@ -17,19 +17,13 @@ class Copying:
     def __init__(self):
         self.sources = []
 
-    def decoding_state(self, source, max_new_tokens):
-        self.sources += source.tolist()
-        return CopyingState(source)
-
-
-class CopyingState:
-    def __init__(self, source):
-        self.source, self.prompt, self.read = source, np.ones((len(source), 1), int), 0
-
-    def extend(self, ids):
-        said = self.source[:, min(self.read, self.source.shape[1] - 1)]
-        self.read += 1
+    def forward(self, source, target):
+        if target.shape[1] == 1:
+            self.sources += source.tolist()
+        said = source[:, np.minimum(np.arange(target.shape[1]), source.shape[1] - 1)]
         return 5.0 * np.eye(40)[np.where(said == PAD, EOS, said)]
+
+    __call__ = forward
 
 
 @pytest.mark.parametrize("seed", [0, 1])

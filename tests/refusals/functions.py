@@ -4,8 +4,7 @@ import numpy as np
 
 from minitransformer.backend import use_backend
 from minitransformer.data import PairCorpus, TranslationTask, get_task
-from minitransformer.decoding import Sampling, beam_search, generate, greedy_decode, writing
-from minitransformer.decoding.faster.incremental import GPTState
+from minitransformer.decoding import Sampling, beam_search, decoding_state, generate, generate_from, greedy_decode
 from minitransformer.functional import (
     cross_entropy,
     dropout,
@@ -42,6 +41,7 @@ from minitransformer.training import (
 )
 from minitransformer.training.run import TrainingRun
 from minitransformer.training.settings import Plan
+from tests.helpers import no_ids
 from tests.refusals.cases import library
 from tests.refusals.given import SIZES
 
@@ -63,6 +63,11 @@ def model(source=IDS, target=IDS):
 def gpt():
     """A decoder-only model."""
     return GPT(gpt_config(11, **SIZES))
+
+
+def reading(batch):
+    """The decoding state of a decoder-only model for texts of four tokens."""
+    return decoding_state(gpt(), no_ids(batch), 4)
 
 
 def attend(q=(2, 2, 3, 4), k=(2, 2, 5, 4), v=(2, 2, 5, 4), allowed=None, dtype=np.float32):
@@ -118,22 +123,23 @@ IDS_CASES = [
     library("GPT", "a gradient for another length", ValueError, lambda: wrong_gradient((2, 2, 11))),
     library("embedding", "an id below 0", IndexError, lambda: embedding(-IDS, numbers(5, 4))),
     library("greedy_decode", "no new tokens", ValueError, lambda: greedy_decode(Transformer(CONFIG), IDS, 0)),
-    library("generate", "a list as prompt", TypeError, lambda: generate(GPTState(gpt(), 1, 4), [[1]], 2)),
-    library("generate", "an empty prompt", ValueError, lambda: generate(GPTState(gpt(), 2, 4), IDS[:, :0], 2)),
+    library("generate_from", "a list as prompt", TypeError, lambda: generate_from(reading(1), [[1]], 2)),
+    library("generate_from", "an empty prompt", ValueError, lambda: generate_from(reading(2), IDS[:, :0], 2)),
+    library("generate_from", "more tokens than fit", ValueError, lambda: generate_from(reading(2), IDS, 5)),
     library(
-        "generate",
-        "more tokens than fit",
+        "greedy_decode",
+        "lengths of sources",
         ValueError,
-        lambda: generate(GPTState(gpt(), 2, 4), IDS, 5),
+        lambda: greedy_decode(Transformer(CONFIG), IDS, 2, lengths=[1, 2]),
     ),
-    library("mt.generate", "no token in the prompt", ValueError, lambda: writing.generate(gpt(), IDS[0, :0], 2)),
+    library("mt.generate", "no token in the prompt", ValueError, lambda: generate(gpt(), IDS[0, :0], 2)),
     library(
         "mt.generate",
         "several lengths beyond those of training",
         ValueError,
-        lambda: writing.generate(gpt(), IDS * [1, 1, 0], 99),
+        lambda: generate(gpt(), IDS * [1, 1, 0], 99),
     ),
-    library("beam_search", "a beam of 0", ValueError, lambda: beam_search(GPTState(gpt(), 2, 4), 2, 4, 1, beam=0)),
+    library("beam_search", "a beam of 0", ValueError, lambda: beam_search(reading(2), 2, 4, 1, beam=0)),
 ]
 
 ARRAYS = [

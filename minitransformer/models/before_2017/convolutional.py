@@ -1,7 +1,6 @@
 """A language model of causal convolutions: what the paper's table 1 compares self-attention with in its third row."""
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,13 +13,13 @@ from minitransformer.checks import (
 )
 from minitransformer.config import ConvConfig
 from minitransformer.core import Layer, Parameter
-from minitransformer.decoding.faster.incremental import ConvState
 from minitransformer.functional.layer_norm import LayerNormCache
 from minitransformer.layers import InputEmbedding, LayerNorm, OutputProjection, Residual
 from minitransformer.layers.before_2017.convolution import ActivatedConv1d
 from minitransformer.layers.embedding import InputEmbeddingCache
 from minitransformer.layers.initializers import normal
 from minitransformer.layers.residual import ResidualCache
+from minitransformer.models.as_built import describe
 from minitransformer.models.base import LanguageModel
 
 
@@ -64,6 +63,7 @@ class ConvLM(LanguageModel):
         self.blocks = [self._make_block(dilation, rng, dtype) for dilation in config.dilations]
         self.norm = LayerNorm(C, eps=config.norm_eps, dtype=dtype) if config.norm != "post" else None
         self.output = OutputProjection(E if config.tie_embeddings else Parameter(normal(rng, (V, C), C**-0.5, dtype)))
+        self.as_built = describe(self)
 
     def _make_block(self, dilation: int, rng: np.random.Generator | None, dtype: DTypeLike) -> Residual:
         config = self.config
@@ -95,9 +95,3 @@ class ConvLM(LanguageModel):
         for block, cache_block in zip(reversed(self.blocks), reversed(cache.blocks), strict=True):
             dy = block.backward(dy, cache_block)
         self.embedding.backward(dy, cache.embedding)
-
-    def decoding_state(
-        self, prompts: np.ndarray, max_new_tokens: int, lengths: Sequence[int] | None = None
-    ) -> ConvState:
-        """As `GPT.decoding_state` -> ConvState."""
-        return ConvState.for_prompts(self, prompts, max_new_tokens, lengths)

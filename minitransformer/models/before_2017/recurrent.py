@@ -9,13 +9,13 @@ from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_batch_of_ids, check_dtype
 from minitransformer.config import OWN_IDS, ModelConfig, Seq2SeqConfig
 from minitransformer.core import Parameter
-from minitransformer.decoding.faster.incremental import RecurrentState, tokens_of
 from minitransformer.functional.dropout import DropoutCache
 from minitransformer.layers import Dropout, InputEmbedding, OutputProjection
 from minitransformer.layers.before_2017.recurrent import GRU, LSTM, RecurrentCache, RecurrentStack, State
 from minitransformer.layers.embedding import InputEmbeddingCache
 from minitransformer.layers.initializers import normal
 from minitransformer.layers.since_2017.memory_attention import MemoryAttention, MemoryAttentionCache
+from minitransformer.models.as_built import describe
 from minitransformer.models.base import EncoderDecoder
 
 
@@ -80,6 +80,7 @@ class Seq2Seq(EncoderDecoder):
             self.attention = MemoryAttention(config.attention, R, rng=rng, dtype=dtype)
         self.dropout = Dropout(config.dropout)
         self.output = OutputProjection(Parameter(normal(rng, (V, R), R**-0.5, dtype)))
+        self.as_built = describe(self)
 
     def encode(self, source: np.ndarray, rng: np.random.Generator | None = None) -> tuple[Encoded, Seq2SeqEncodeCache]:
         """source (B, S) ids -> Encoded."""
@@ -143,13 +144,6 @@ class Seq2Seq(EncoderDecoder):
             weights = xp.take_along_axis(weights, order[:, None, None], axis=-1)
         return Seq2SeqAttentionWeights([weights])
 
-    def decoding_state(self, source: np.ndarray, max_new_tokens: int) -> RecurrentState:
-        """Encode source (B, S), to decode at most `max_new_tokens` tokens -> RecurrentState.
-
-        Raises ValueError if `max_new_tokens` is less than 1. See decoding/faster/incremental.py.
-        """
-        return RecurrentState(self, source, max_new_tokens)
-
 
 def make_recurrent(
     config: Seq2SeqConfig, bidirectional: bool, rng: np.random.Generator | None, dtype: DTypeLike
@@ -180,3 +174,9 @@ def reversed_order(ids: np.ndarray, config: ModelConfig = OWN_IDS) -> np.ndarray
     """Where each token of ids (B, S) comes from in the reversed sequence -> (B, S). Padding stays at the end."""
     lengths, places = config.lengths(ids)[:, None], np.arange(ids.shape[1])
     return np.where(places < lengths, lengths - 1 - places, places)
+
+
+def tokens_of(ids: np.ndarray, config: ModelConfig = OWN_IDS) -> xp.ndarray | None:
+    """Which of the ids (B, T) on the host are tokens and not padding -> boolean (B, T) on the device; None if all."""
+    tokens = config.tokens(ids)
+    return None if tokens.all() else to_device(tokens)

@@ -18,6 +18,7 @@ from minitransformer.functional.since_2017.activations import ShareCache
 from minitransformer.layers import Dropout, Embedding, Encoder, LayerNorm, Linear, OutputProjection
 from minitransformer.layers.initializers import normal
 from minitransformer.layers.stack import StackCache
+from minitransformer.models.as_built import describe
 from minitransformer.models.build import builder
 
 STD = 0.02  # of initial token vectors, which are not multiplied by sqrt(C)
@@ -222,6 +223,7 @@ class BERT(Layer):
             self.head = MaskedHead(self.embedding.tokens.E, config, rng, dtype)
         else:
             self.head = ClassifierHead(num_classes, config, rng, dtype)
+        self.as_built = describe(self)
 
     def forward(
         self, ids: np.ndarray, segments: np.ndarray | None = None, rng: np.random.Generator | None = None

@@ -1,6 +1,5 @@
 """Decoder-only: the encoder's layers under a causal mask, to predict each next token (Radford et al. 2018, 2019)."""
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,12 +9,12 @@ from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_batch_of_ids, check_dtype
 from minitransformer.config import TransformerConfig
 from minitransformer.core import Parameter
-from minitransformer.decoding.faster.incremental import GPTState
 from minitransformer.functional import causal_mask, padding_mask
 from minitransformer.layers import InputEmbedding, OutputProjection
 from minitransformer.layers.embedding import InputEmbeddingCache
 from minitransformer.layers.initializers import normal
 from minitransformer.layers.stack import LayerStack, StackCache
+from minitransformer.models.as_built import describe
 from minitransformer.models.base import LanguageModel
 from minitransformer.models.since_2017.build import LaterBuilder
 
@@ -75,6 +74,7 @@ class GPT(LanguageModel):
         self.blocks = build.decoder_only()
         output_E = E if config.has_tied_output else Parameter(normal(rng, (V, C), std, dtype))
         self.output = OutputProjection(output_E, C**-0.5 if config.scale_output else 1.0)
+        self.as_built = describe(self)
 
     def features(self, ids: np.ndarray, rng: np.random.Generator | None = None) -> tuple[xp.ndarray, GPTFeaturesCache]:
         """ids (B, T) -> y (B, T, C), the input of `head`. Raises what `forward` raises."""
@@ -97,13 +97,3 @@ class GPT(LanguageModel):
     def attention_weights(self, ids: np.ndarray) -> list[xp.ndarray]:
         """ids (B, T) -> the attention weights (B, H, T, T) of every layer, first layer first -> list."""
         return self.features(ids)[1].blocks.attention_weights()
-
-    def decoding_state(
-        self, prompts: np.ndarray, max_new_tokens: int, lengths: Sequence[int] | None = None
-    ) -> GPTState:
-        """A state that continues prompts (B, T), padded at the end, by at most `max_new_tokens` tokens -> GPTState.
-
-        `lengths` (B,) are those of the prompts, by default up to the padding of the configuration at their ends. Raises
-        ValueError if `max_new_tokens` is less than 1, or for such lengths. See decoding/faster/incremental.py.
-        """
-        return GPTState.for_prompts(self, prompts, max_new_tokens, lengths)

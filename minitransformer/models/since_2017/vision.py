@@ -10,6 +10,7 @@ from minitransformer.checks import check_ids, check_shape
 from minitransformer.config import TransformerConfig
 from minitransformer.functional.linear import LinearCache
 from minitransformer.layers import Linear
+from minitransformer.models.as_built import describe
 from minitransformer.models.since_2017.bert import BERT, BERTFeaturesCache
 
 
@@ -63,6 +64,7 @@ class ViT(BERT):
         self.options = {"num_classes": num_classes, "patch_size": patch_size}
         rng = None if seed is None else np.random.default_rng([seed, 1])
         self.embedding.tokens = Patches(patch_size, config.d_model, config.vocab_size, rng, dtype)
+        self.as_built = describe(self)
 
     def features(
         self, ids: np.ndarray, segments: np.ndarray | None = None, rng: np.random.Generator | None = None

@@ -18,8 +18,8 @@ import numpy as np
 
 from minitransformer.checks import check_choice, check_names
 from minitransformer.config import flat_fields, nested_fields
-from minitransformer.layers.foreign import class_names, foreign_layers
 from minitransformer.models import Transformer
+from minitransformer.models.as_built import changed_layers, class_names
 from minitransformer.models.before_2017.convolutional import ConvLM
 from minitransformer.models.before_2017.recurrent import Seq2Seq
 from minitransformer.models.since_2017.bert import BERT
@@ -38,10 +38,10 @@ LARGEST_TABLE = 2**27  # numbers in a table of positions, which is not stored bu
 
 def check_restorable(model: Any) -> None:
     """ValueError, with the way out, if the configuration of `model` is not enough to build it again."""
-    foreign = foreign_layers(model)
-    if foreign:
-        name, kind = next(iter(foreign.items()))
-        rest = f", and {len(foreign) - 1} more of its layers are of this sort" if len(foreign) > 1 else ""
+    changed = changed_layers(model)
+    if changed:
+        name, kind = next(iter(changed.items()))
+        rest = f", and {len(changed) - 1} more of its layers are of this sort" if len(changed) > 1 else ""
         raise ValueError(
             f"{name or 'the model'} ({kind}) is not what a saved configuration builds{rest}, so load_checkpoint(path) "
             "could not restore this model: save it with own_layers=True, and load it into a model that you have built, "
@@ -74,7 +74,7 @@ def save_checkpoint(
         "options": json.dumps(getattr(model, "options", {})),
         "metadata": _to_json(metadata),
     }
-    if own_layers and foreign_layers(model):
+    if own_layers and changed_layers(model):
         header |= {"format": WITH_CLASSES, "layers": json.dumps(class_names(model))}
     arrays = {**model.state_dict(), **{EXTRA + name: array for name, array in (extra_arrays or {}).items()}}
     write_safetensors(path, arrays, {**header, "checksum": checksum(header, arrays)})

@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from minitransformer.decoding import classify as module
-from minitransformer.decoding.classify import classify, encode_sentences
+from minitransformer.data.labelled import encode_sentences
 from minitransformer.models import BERT, bert_config
+from minitransformer.recipes import classify as module
+from minitransformer.recipes.classify import classify
 from minitransformer.tokenizers import CharacterTokenizer
 from minitransformer.vocabulary import BOS, PAD
 from tests.helpers import randomize
