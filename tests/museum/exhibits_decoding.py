@@ -6,7 +6,7 @@ EXHIBITS = (
     Exhibit(
         "beam search selects sequences, and the buffers stay with the old ones",
         "Each hypothesis goes on with the past of another one.",
-        {"decoding.faster.incremental:ConvState._select": ("buffer.select(kept)", "pass")},
+        {"decoding.faster.before_2017:ConvState._select": ("buffer.select(kept)", "pass")},
         "huggingface/transformers #46612",
     ),
     Exhibit(
@@ -79,7 +79,7 @@ EXHIBITS = (
     Exhibit(
         "texts padded on the left begin at the position of their padding",
         "The first word of a short text stands where the longest of the batch has its fourth.",
-        {"decoding.faster.incremental:GPTState._extend_last": ("start = start - self.padding", "pass")},
+        {"decoding.faster.gpt:GPTState.extend_last": ("start = start - self.padding", "pass")},
         "huggingface/transformers #21080",
     ),
     Exhibit(
@@ -107,7 +107,7 @@ EXHIBITS = (
     Exhibit(
         "beam search keeps the recurrent states of the rows that it dropped",
         "States must follow their hypotheses, as KV caches do.",
-        {"decoding.faster.incremental:RecurrentState._select": ("array[:, kept] for", "array[:, : len(rows)] for")},
+        {"decoding.faster.before_2017:RecurrentState._select": ("array[:, kept] for", "array[:, : len(rows)] for")},
         "huggingface/transformers #46612",
     ),
 )
