@@ -5,7 +5,9 @@ of their own, or are subclasses with another forward pass.
 """
 
 import contextlib
+import copy
 import dataclasses
+import pickle
 from functools import partial
 from typing import NamedTuple
 
@@ -30,7 +32,7 @@ from minitransformer.models import (
     bert_config,
     gpt_config,
 )
-from minitransformer.models.as_built import changed_layers
+from minitransformer.models.changed import changed_layers
 from minitransformer.training import (
     Checkpointer,
     Stopped,
@@ -465,6 +467,38 @@ def test_a_layer_of_the_library_with_other_settings_is_not_gone_around():
     places = ["blocks.layers.0.self_attention.sublayer", "blocks.layers.1.feed_forward.sublayer"]
     assert list(changed_layers(model)) == places
     assert relative_error(decoding_state(model, no_ids(3), 9).extend(SOURCE), model(SOURCE)[:, -1]) <= 1e-12
+
+
+CHANGES = {
+    "a dropout of one's own": (
+        lambda model: vars(model.blocks.layers[0].self_attention).update(dropout=OwnNorm()),
+        True,
+    ),
+    "a layer more": (lambda model: model.blocks.layers.append(model.blocks.layers[0]), True),
+    "a layer fewer": (lambda model: model.blocks.layers.pop(), True),
+    "no last norm": (lambda model: setattr(model.blocks, "norm", None), True),
+    "untied embeddings": (lambda model: setattr(model.output, "E", Parameter(model.output.E.data)), True),
+    "a wider matrix": (lambda model: setattr(model.output.E, "data", np.zeros((V + 1, C))), True),
+    "a configuration of more layers": (lambda model: changed_config(model, num_layers=3), True),
+    "another rate of dropout": (lambda model: changed_config(model, dropout=0.1), False),
+    "another end": (lambda model: changed_config(model, end=5), False),
+    "a note": (lambda model: setattr(model, "note", ["trained on Monday", len]), False),
+    "a matrix with other numbers": (lambda model: setattr(model.output.E, "data", np.zeros((V, C))), False),
+}
+
+
+def changed_config(model, **changes):
+    model.config = dataclasses.replace(model.config, **changes)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_only_what_changes_the_function_of_a_model_is_a_change_and_copies_are_as_built(change):
+    make, is_change = CHANGES[change]
+    model = randomize(MODELS["GPT"]("pre"), scale=0.4)
+    for one in (model, copy.deepcopy(model), model.replica(), pickle.loads(pickle.dumps(model))):
+        assert changed_layers(one) == {}
+        make(one)
+        assert bool(changed_layers(one)) == is_change
 
 
 @pytest.mark.parametrize("kind", ["GPT", "Transformer", "BERT", "ConvLM", "Seq2Seq"])

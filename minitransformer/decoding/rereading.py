@@ -8,6 +8,7 @@ Decoding states of all models have the same interface:
     state.prompt                   ids (B, n): what to read first
 """
 
+import importlib
 import inspect
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol
@@ -146,10 +147,8 @@ def decoding_state(
     is as the library built it has a faster state (decoding/faster), and any other a RereadingState. Raises ValueError
     if `max_new_tokens` is less than 1, and for lengths that do not fit.
     """
-    from minitransformer.decoding.faster import faster_state
-
     check_integer("max_new_tokens", max_new_tokens, least=1)
-    make = faster_state(model) or RereadingState
+    make = importlib.import_module(f"{__package__}.faster").faster_state(model) or RereadingState
     if reads_sources(model):
         if lengths is not None:
             raise ValueError("lengths are those of prompts, and this model reads sources, padded at their ends")

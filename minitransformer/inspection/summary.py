@@ -18,7 +18,7 @@ from minitransformer.layers.before_2017.recurrent import GRU, LSTM
 from minitransformer.layers.since_2017.experts import MixtureOfExperts
 from minitransformer.layers.since_2017.memory_attention import MemoryAttention
 from minitransformer.layers.since_2017.rms_norm import RMSNorm
-from minitransformer.models.as_built import is_library
+from minitransformer.models.changed import is_library
 from minitransformer.models.since_2017.bert import ClassifierHead, MaskedHead
 from minitransformer.models.since_2017.vision import Patches
 
@@ -64,7 +64,7 @@ def summarize(model: Layer) -> list[Row]:
 def _leaves(layer, name=""):
     """(name, layer, its parameters) of each row. A layer that is opened has a row too if it has parameters itself."""
     own = [value for value in vars(layer).values() if isinstance(value, Parameter)]
-    if isinstance(layer, LEAVES) or (name and not is_library(layer)) or (own and not [*layer.children()]):
+    if isinstance(layer, LEAVES) or (name and not is_library(type(layer))) or (own and not [*layer.children()]):
         yield name, layer, layer.parameters()
         return
     if own:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minitransformer.backend import xp
-from minitransformer.core import Layer
+from minitransformer.core import Layer, Parameter
 from minitransformer.layers import OutputProjection
 
 
@@ -14,6 +14,42 @@ class ModelCache(NamedTuple):
 
     features: Any  # what its `features` remembers
     output: xp.ndarray  # (B, T, C), the input of the output projection
+
+
+# dropout does not change what a trained model computes, and special ids are read from the configuration when needed
+UNDESCRIBED = {"as_built", "rate", "dropout", "dropout_rate", "attention_dropout", "ffn_dropout"}
+UNDESCRIBED |= {"padding", "start", "end"}
+
+
+def describe(model: Layer) -> dict[str, Any]:
+    """{place: what is there} for a model and everything in it, at places such as "model.blocks.layers.0".
+
+    That is the class of a layer or another object, whose attributes have places too; a number or a word; the length of
+    a list; the shape of an array, and for a parameter also its number, which is the same wherever it is shared. Each
+    model keeps the description of what its constructor has built as `as_built`; models/changed.py compares with it.
+    """
+    found: dict[str, Any] = {}
+    numbers: dict[int, int] = {}
+
+    def visit(thing, place):
+        if thing is None or isinstance(thing, (bool, int, float, str)):
+            found[place] = thing
+        elif isinstance(thing, Parameter):
+            found[place] = numbers.setdefault(id(thing), len(numbers)), tuple(thing.data.shape)
+        elif isinstance(thing, (list, tuple)):
+            found[place] = len(thing)
+            for i, item in enumerate(thing):
+                visit(item, f"{place}.{i}")
+        elif hasattr(thing, "shape"):
+            found[place] = tuple(thing.shape)
+        else:
+            found[place] = type(thing)
+            for name, part in getattr(thing, "__dict__", {}).items():
+                if name[0] != "_" and (name not in UNDESCRIBED or isinstance(part, Layer)):
+                    visit(part, f"{place}.{name}")
+
+    visit(model, "model")
+    return found
 
 
 class LanguageModel(Layer):

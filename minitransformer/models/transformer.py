@@ -14,8 +14,7 @@ from minitransformer.layers import Decoder, Encoder, InputEmbedding, OutputProje
 from minitransformer.layers.embedding import InputEmbeddingCache
 from minitransformer.layers.initializers import normal
 from minitransformer.layers.stack import StackCache
-from minitransformer.models.as_built import describe
-from minitransformer.models.base import EncoderDecoder
+from minitransformer.models.base import EncoderDecoder, describe
 from minitransformer.models.build import builder
 
 

@@ -3,7 +3,7 @@
 import importlib
 from typing import Any
 
-from minitransformer.models.as_built import changed_layers, class_name
+from minitransformer.models.changed import changed_layers, class_name
 
 # the exact class of a model: the decoding state that keeps what the model has computed for earlier tokens
 STATES = {

@@ -19,8 +19,7 @@ from minitransformer.layers.before_2017.convolution import ActivatedConv1d
 from minitransformer.layers.embedding import InputEmbeddingCache
 from minitransformer.layers.initializers import normal
 from minitransformer.layers.residual import ResidualCache
-from minitransformer.models.as_built import describe
-from minitransformer.models.base import LanguageModel
+from minitransformer.models.base import LanguageModel, describe
 
 
 class ConvLMFeaturesCache(NamedTuple):

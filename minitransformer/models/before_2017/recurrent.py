@@ -15,8 +15,7 @@ from minitransformer.layers.before_2017.recurrent import GRU, LSTM, RecurrentCac
 from minitransformer.layers.embedding import InputEmbeddingCache
 from minitransformer.layers.initializers import normal
 from minitransformer.layers.since_2017.memory_attention import MemoryAttention, MemoryAttentionCache
-from minitransformer.models.as_built import describe
-from minitransformer.models.base import EncoderDecoder
+from minitransformer.models.base import EncoderDecoder, describe
 
 
 class Encoded(NamedTuple):

@@ -18,7 +18,7 @@ from minitransformer.functional.since_2017.activations import ShareCache
 from minitransformer.layers import Dropout, Embedding, Encoder, LayerNorm, Linear, OutputProjection
 from minitransformer.layers.initializers import normal
 from minitransformer.layers.stack import StackCache
-from minitransformer.models.as_built import describe
+from minitransformer.models.base import describe
 from minitransformer.models.build import builder
 
 STD = 0.02  # of initial token vectors, which are not multiplied by sqrt(C)

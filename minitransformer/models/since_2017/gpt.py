@@ -14,8 +14,7 @@ from minitransformer.layers import InputEmbedding, OutputProjection
 from minitransformer.layers.embedding import InputEmbeddingCache
 from minitransformer.layers.initializers import normal
 from minitransformer.layers.stack import LayerStack, StackCache
-from minitransformer.models.as_built import describe
-from minitransformer.models.base import LanguageModel
+from minitransformer.models.base import LanguageModel, describe
 from minitransformer.models.since_2017.build import LaterBuilder
 
 STD = 0.02  # of initial token vectors that are not multiplied by sqrt(C), as in GPT-2 and BERT

@@ -10,7 +10,7 @@ from minitransformer.checks import check_ids, check_shape
 from minitransformer.config import TransformerConfig
 from minitransformer.functional.linear import LinearCache
 from minitransformer.layers import Linear
-from minitransformer.models.as_built import describe
+from minitransformer.models.base import describe
 from minitransformer.models.since_2017.bert import BERT, BERTFeaturesCache
 
 

@@ -19,9 +19,9 @@ import numpy as np
 from minitransformer.checks import check_choice, check_names
 from minitransformer.config import flat_fields, nested_fields
 from minitransformer.models import Transformer
-from minitransformer.models.as_built import changed_layers, class_names
 from minitransformer.models.before_2017.convolutional import ConvLM
 from minitransformer.models.before_2017.recurrent import Seq2Seq
+from minitransformer.models.changed import changed_layers, class_names
 from minitransformer.models.since_2017.bert import BERT
 from minitransformer.models.since_2017.gpt import GPT
 from minitransformer.models.since_2017.vision import ViT
