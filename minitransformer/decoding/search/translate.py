@@ -7,7 +7,7 @@ import numpy as np
 
 from minitransformer.checks import check_integer
 from minitransformer.config import OWN_IDS, ModelConfig, special_ids
-from minitransformer.decoding.rereading import decoding_state, first_tokens
+from minitransformer.decoding.rereading import decoding_state
 from minitransformer.decoding.search.beam import beam_search
 from minitransformer.tokenizers import Tokenizer
 
@@ -78,7 +78,7 @@ def find_translations(
         if ids.shape[1] > 1:  # more than eos
             limits = [min(len(sources[row]) + MORE, longest) for row in rows]
             state = decoding_state(model, ids, limits[-1])
-            answers = beam_search(state, len(rows), limits, first_tokens(model, ids), beam, alpha if beam > 1 else 0.0)
+            answers = beam_search(state, len(rows), limits, state.prompt, beam, alpha if beam > 1 else 0.0)
             for row, (best, *_) in zip(rows, answers, strict=True):
                 text = " ".join(tokenizer.decode(best.ids).split())  # one line, as the sentences of training are
                 found[row] = Translation(text, *best)
