@@ -190,7 +190,8 @@ def of_the_training(lesson, run):
 
 def count_passes(model):
     """How often 100 tokens go through a decoder layer, in training and in decoding."""
-    bottom, ids, passes = model.decoder.layers[0], np.full((1, 100), 3), {"forward": 0, "extend": 0}
+    bottom = model.decoder.layers[0].self_attention.sublayer
+    ids, passes = np.full((1, 100), 3), {"forward": 0, "extend": 0}
 
     def count(method):
         @functools.wraps(method)

@@ -1,6 +1,5 @@
 """The decoder (paper section 3.1, the right half of figure 1)."""
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,18 +46,6 @@ class DecoderLayer(Layer):
         da, dmemory = self.cross_attention.backward(dc, cache.cross_attention)
         return self.self_attention.backward(da, cache.self_attention), dmemory
 
-    def extend(
-        self,
-        x: xp.ndarray,
-        kv_cache: Any,
-        memory_kv_cache: Any,
-        allowed: xp.ndarray | None = None,
-        memory_allowed: xp.ndarray | None = None,
-    ) -> xp.ndarray:
-        """n new tokens x (B, n, C), in decoding -> y (B, n, C); `memory_kv_cache` has the memory's keys and values."""
-        a = self.self_attention.extend(x, kv_cache, allowed)
-        return self.feed_forward(self.cross_attention.extend(a, memory_kv_cache, memory_allowed))
-
 
 class Decoder(LayerStack):
     """N decoder layers, each of which reads the same memory."""
@@ -88,16 +75,3 @@ class Decoder(LayerStack):
             dy, dmemory_layer = layer.backward(dy, cache_layer)
             dmemory = dmemory + dmemory_layer
         return dy, dmemory
-
-    def extend(
-        self,
-        x: xp.ndarray,
-        kv_caches: Sequence[Any],
-        memory_kv_caches: Sequence[Any],
-        allowed: xp.ndarray | None = None,
-        memory_allowed: xp.ndarray | None = None,
-    ) -> xp.ndarray:
-        """n new tokens x (B, n, C), in decoding, with two KV caches for each layer -> y (B, n, C)."""
-        for layer, kv_cache, memory_kv_cache in zip(self.layers, kv_caches, memory_kv_caches, strict=True):
-            x = layer.extend(x, kv_cache, memory_kv_cache, allowed, memory_allowed)
-        return x if self.norm is None else self.norm(x)

@@ -1,6 +1,6 @@
 """The encoder (paper section 3.1, the left half of figure 1)."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,10 +39,6 @@ class EncoderLayer(Layer):
         """dy (B, S, C) -> dx (B, S, C)."""
         da = self.feed_forward.backward(dy, cache.feed_forward)
         return self.self_attention.backward(da, cache.self_attention)
-
-    def extend(self, x: xp.ndarray, kv_cache: Any, allowed: xp.ndarray | None = None) -> xp.ndarray:
-        """n new tokens x (B, n, C), in decoding -> y (B, n, C); see `SelfAttention.extend`."""
-        return self.feed_forward(self.self_attention.extend(x, kv_cache, allowed))
 
 
 class Encoder(LayerStack):

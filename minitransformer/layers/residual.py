@@ -91,13 +91,6 @@ class Residual(Layer):
             dx = dy + self.norm.backward(dn, cache.norm)
         return (dx, *dcontext) if dcontext else dx
 
-    def extend(self, x: xp.ndarray, *context: Any) -> xp.ndarray:
-        """As forward, for n new tokens x (B, n, C) in decoding, with the sub-layer's `extend` -> y (B, n, C)."""
-        if self.placement == "post":
-            return self.norm(x + self.sublayer.extend(x, *context))
-        s = self.sublayer.extend(self.norm(x), *context)
-        return x + (s if self.norm_after is None else self.norm_after(s))
-
     def _sublayer_backward(self, ds, cache):
         """The sub-layer's gradients: (dx, the gradients of its further inputs)."""
         gradients = self.sublayer.backward(ds, cache)

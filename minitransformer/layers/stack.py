@@ -1,6 +1,6 @@
 """The stack of layers that encoder, decoder and GPT share."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,9 +70,3 @@ class LayerStack(Layer):
         trained = (i for i, layer in enumerate(self.layers) if layer.is_trained)
         lowest = 0 if needs_dx else next(trained, len(self.layers))
         return zip(reversed(self.layers[lowest:]), reversed(cache.layers[lowest:]), strict=True)
-
-    def extend(self, x: xp.ndarray, kv_caches: Sequence[Any], *context: Any) -> xp.ndarray:
-        """n new tokens x (B, n, C), in decoding, with one KV cache for each layer -> y (B, n, C)."""
-        for layer, kv_cache in zip(self.layers, kv_caches, strict=True):
-            x = layer.extend(x, kv_cache, *context)
-        return x if self.norm is None else self.norm(x)

@@ -14,12 +14,9 @@ from minitransformer.layers.since_2017.kv_cache import (
     KVCache,
     LinearAttentionState,
     RollingKVCache,
-    make_kv_caches,
     read_memory,
 )
-from minitransformer.models.build import builder
 from tests.helpers import device, host, random_array, randomize, relative_error, same
-from tests.layers.test_encoder import config
 
 B, T, S, H, C, D = 2, 5, 7, 3, 12, 4
 MAX_LEN = 8  # more than needed
@@ -143,18 +140,3 @@ def test_a_ring_buffer_refuses_what_is_longer_than_the_text():
     kv_cache.append(*(random_array(np.random.default_rng(46), B, H, 5, D) for _ in range(2)))
     with pytest.raises(ValueError, match="the KV cache holds 6 positions, but 7 are needed"):
         kv_cache.append(*(random_array(np.random.default_rng(46), B, H, 2, D) for _ in range(2)))
-
-
-def test_a_stack_refuses_another_number_of_kv_caches_than_of_layers():
-    x, memory = example()
-    build = builder(config(), dtype=np.float64)
-    encoder, decoder = build.encoder(), build.decoder()
-    few = make_kv_caches(encoder, B, 4 * T)[:1]
-    read = [read_memory(layer.cross_attention.sublayer, memory) for layer in decoder.layers]
-    for extend in (
-        lambda: encoder.extend(x, few),
-        lambda: decoder.extend(x, few, read),
-        lambda: decoder.extend(x, make_kv_caches(decoder, B, T), read[:1]),
-    ):
-        with pytest.raises(ValueError, match="shorter"):
-            extend()

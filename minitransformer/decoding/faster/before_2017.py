@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from minitransformer.backend import to_device
-from minitransformer.decoding.faster.states import ModelState, SourceState
+from minitransformer.decoding.faster.states import ModelState, SourceState, extend
 from minitransformer.models.before_2017.recurrent import tokens_of
 
 
@@ -55,7 +55,7 @@ class ConvState(ModelState):
         self.length += ids.shape[1]
         x, _ = model.embedding.forward(ids)
         for block, buffer in zip(model.blocks, self.buffers, strict=True):
-            x = block.extend(x, buffer, mask)
+            x = extend(block, x, buffer, mask)
         y = x[:, -1:] if model.norm is None else model.norm(x[:, -1:])
         return model.output(y)[:, 0]
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from minitransformer.backend import to_device, xp
 from minitransformer.decoding.faster.folded import FEW, FoldedGPT, fold
-from minitransformer.decoding.faster.states import ModelState, allowed_for_new
+from minitransformer.decoding.faster.states import ModelState, allowed_for_new, extend
 from minitransformer.decoding.rereading import check_rows
 from minitransformer.layers.since_2017.kv_cache import make_kv_caches
 
@@ -39,7 +39,9 @@ class GPTState(ModelState):
             if self.folded is not None:
                 return self.folded.extend(ids, self.kv_caches, allowed, start, count)
         x, _ = model.embedding.forward(ids, start=start)
-        y = model.blocks.extend(x, self.kv_caches, allowed)
+        for layer, kv_cache in zip(model.blocks.layers, self.kv_caches, strict=True):
+            x = layer.feed_forward(extend(layer.self_attention, x, kv_cache, allowed))
+        y = x if model.blocks.norm is None else model.blocks.norm(x)
         return model.output(y[:, -count:])
 
     def cut_back(self, count: int) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from minitransformer.backend import to_device, xp
 from minitransformer.decoding.rereading import check_rows
 from minitransformer.functional import causal_mask
+from minitransformer.layers.residual import Residual
 from minitransformer.layers.since_2017.kv_cache import KVCache
 
 
@@ -52,6 +53,14 @@ class SourceState(ModelState):
         """Whether rows change their sources; in most steps of beam search those of each source change places."""
         before, self.sources = self.sources, self.sources[rows]
         return not np.array_equal(before, self.sources)
+
+
+def extend(residual: Residual, x: xp.ndarray, *context: Any) -> xp.ndarray:
+    """As `Residual.forward`, for n new tokens x (B, n, C), with its sub-layer's `extend` -> y (B, n, C)."""
+    if residual.placement == "post":
+        return residual.norm(x + residual.sublayer.extend(x, *context))
+    s = residual.sublayer.extend(residual.norm(x), *context)
+    return x + (s if residual.norm_after is None else residual.norm_after(s))
 
 
 def allowed_for_new(config: Any, kv_cache: KVCache, count: int) -> xp.ndarray | None:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from minitransformer.backend import xp
-from minitransformer.decoding.faster.states import SourceState, allowed_for_new
+from minitransformer.decoding.faster.states import SourceState, allowed_for_new, extend
 from minitransformer.layers.since_2017.kv_cache import make_kv_caches, read_memory
 
 
@@ -27,7 +27,11 @@ class TransformerState(SourceState):
         self.allowed[..., start:end] = model.target_allowed(ids, start)
         allowed, among_new = self.allowed[..., :end], allowed_for_new(model.config, kv_cache, ids.shape[1])
         allowed = allowed if among_new is None else allowed & among_new  # (B, 1, n, end)
-        y = model.decoder.extend(x, self.kv_caches, self.memory_kv_caches, allowed, self.source_allowed)
+        for layer, own, of_memory in zip(model.decoder.layers, self.kv_caches, self.memory_kv_caches, strict=True):
+            x = extend(layer.self_attention, x, own, allowed)
+            x = extend(layer.cross_attention, x, of_memory, self.source_allowed)
+            x = layer.feed_forward(x)
+        y = x if model.decoder.norm is None else model.decoder.norm(x)
         return model.output(y[:, -1:])[:, 0]
 
     def _select(self, rows, kept):
