@@ -42,6 +42,7 @@ from minitransformer.training import (
     save_checkpoint,
     train,
 )
+from minitransformer.training.parallel.threads import replica
 from minitransformer.training.saving.checkpointer import saved_steps
 from tests.helpers import host, no_ids, randomize, relative_error, same
 
@@ -495,7 +496,7 @@ def changed_config(model, **changes):
 def test_only_what_changes_the_function_of_a_model_is_a_change_and_copies_are_as_built(change):
     make, is_change = CHANGES[change]
     model = randomize(MODELS["GPT"]("pre"), scale=0.4)
-    for one in (model, copy.deepcopy(model), model.replica(), pickle.loads(pickle.dumps(model))):
+    for one in (model, copy.deepcopy(model), replica(model), pickle.loads(pickle.dumps(model))):
         assert changed_layers(one) == {}
         make(one)
         assert bool(changed_layers(one)) == is_change

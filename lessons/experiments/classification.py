@@ -18,8 +18,8 @@ from experiments.report import Options, Rows, Table
 from minitransformer.data import Corpus, MaskedTask, TextTask, load_python_topics
 from minitransformer.data.labelled import LabelledTask, docstrings, load_labelled
 from minitransformer.data.text import split_text
-from minitransformer.recipes.classify import classify
 from minitransformer.models import BERT, bert_config
+from minitransformer.recipes.classify import classify
 from minitransformer.recipes.text import fitting_vocab_size
 from minitransformer.system.process import keep_freed_memory, limit_threads
 from minitransformer.system.progress import tqdm
