@@ -69,7 +69,7 @@ class Windowed(Choice):
         if self.rope_base is not None:
             _check_angles(self, "rope_base")
             if not self.full_layers:
-                raise ValueError(f"Windowed.rope_base needs full_layers; in all layers it is Rope({self.rope_base})")
+                raise ValueError(f"Windowed.rope_base needs full_layers; else say positions=Rope({self.rope_base})")
 
     def check_in(self, config: Any) -> None:
         """ValueError for full layers that `config` does not have, or angles of RoPE without RoPE."""

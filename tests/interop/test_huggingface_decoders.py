@@ -44,7 +44,7 @@ def test_angles_are_read_from_new_and_from_old_files(name):
     assert new.positions == Rope(5e5, 8.0, 10)
     linear = config("llama", rope_scaling={name: "linear", "factor": 2.0})
     assert linear.positions == Rope(1e4, 2.0)
-    assert config("mixtral").rope_base == 1e6
+    assert config("mixtral").positions == Rope(1e6)
 
 
 def test_a_file_may_say_the_angles_twice_if_both_say_the_same():

@@ -181,7 +181,7 @@ NUMBERS = [
     (Windowed, {"window": 2, "full_layers": 1}, TypeError, "^Windowed.full_layers must be a list of layers, got 1$"),
     (Windowed, {"window": 2, "full_layers": (-1,)}, ValueError, "^Windowed.full_layers must be at least 0, got -1$"),
     (Windowed, {"window": 2, "full_layers": (1,), "rope_base": 0}, ValueError, "^Windowed.rope_base must be .*, got 0"),
-    (Windowed, {"window": 2, "rope_base": 9.0}, ValueError, r"^Windowed.rope_base needs full_layers; .* Rope\(9.0\)$"),
+    (Windowed, {"window": 2, "rope_base": 9.0}, ValueError, r"^Windowed.rope_base needs full_layers; .*=Rope\(9.0\)$"),
     (Strided, {"window": 0, "stride": 2}, ValueError, "^Strided.window must be at least 1, got 0$"),
     (Strided, {"window": 3, "stride": 0}, ValueError, "^Strided.stride must be at least 1, got 0$"),
     (Strided, {"window": 3, "stride": 2, "num_global": -1}, ValueError, "^Strided.num_global must be .*, got -1$"),
