@@ -7,7 +7,6 @@ import importlib
 import math
 import os
 import re
-import shutil
 import signal
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,7 +18,6 @@ from minitransformer import __version__
 from minitransformer.system.launcher import place_in
 from minitransformer.system.signals import Interruptions, end_process
 from minitransformer.system.terminal import (
-    WIDEST,
     discard_output,
     error_message,
     is_closed_pipe,
@@ -88,8 +86,8 @@ class Parser(argparse.ArgumentParser):
     subcommands: Iterable[str] = ()  # that the command line could have named
 
     def __init__(self, prog: str, **options: Any) -> None:
-        columns = min(WIDEST, shutil.get_terminal_size().columns - 2)
-        super().__init__(prog, formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=columns), **options)
+        wrapped = partial(argparse.RawDescriptionHelpFormatter, width=width() - 2)
+        super().__init__(prog, formatter_class=wrapped, **options)
 
     def parse(self, words: Sequence[str]) -> argparse.Namespace:
         """The arguments that the words give. UsageError for words that mean nothing, with what may be meant."""
