@@ -166,7 +166,10 @@ def saved_options(checkpoint: Path, saved: SavedRun) -> tuple[Recipe, TrainOptio
 
 
 def load_same_data(recipe: Recipe, options: TrainOptions, saved: SavedRun) -> Any:
-    """The data of a saved run. Raises ValueError if its content has changed, and FileNotFoundError if it is missing."""
+    """The data of a saved run, in its tokens.
+
+    Raises ValueError if its content has changed or its tokens are not saved, and FileNotFoundError if it is missing.
+    """
     try:
         tokenizer = saved.about.get("tokenizer")
         data = recipe.data(options, tokenizer and tokenizer_from_dict(tokenizer))
@@ -179,6 +182,8 @@ def load_same_data(recipe: Recipe, options: TrainOptions, saved: SavedRun) -> An
             for each in (before, now)
         )
         raise ValueError(f"this run was started with {old}, and the content of {new} is another")
+    if tokenizer is None and "tokenizer" in recipe.metadata(data):
+        raise ValueError(f"{saved.path} does not hold the tokenizer of its run")
     return data
 
 

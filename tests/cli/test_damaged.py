@@ -1,13 +1,17 @@
 """A damaged checkpoint, or one of another run, is refused, and the newest sound one is named with its command."""
 
+import dataclasses
 import json
 import shutil
 from pathlib import Path
 
 import pytest
 
+from minitransformer.recipes import get_recipe
+from minitransformer.recipes.run import load_same_data
 from minitransformer.training import read_run, save_checkpoint
 from minitransformer.training.saving.checkpoint import load_with_arrays
+from minitransformer.training.saving.checkpointer import SavedRun
 from tests.cli.run import COPY, assert_refused, run, stopping_after
 
 
@@ -81,6 +85,18 @@ def test_counts_that_no_training_has_reached_are_damage_too(three, capsys):
         save_checkpoint(checkpoint(three, 4), model, arrays, **forged)
         command = f"resume with: minitransformer train --resume {checkpoint(three, 3)}\n"
         assert_refused(run(capsys, "train", "--resume", three), said, command)
+
+
+def test_a_run_on_text_without_its_tokenizer_is_refused(tmp_path):
+    path, recipe = tmp_path / "my.txt", get_recipe("text")
+    path.write_text("a few words " * 40, encoding="utf8")
+    options = dataclasses.replace(recipe.defaults, text=str(path), tokenizer="bytes", length=8)
+    data = recipe.data(options)
+    about = {"data": recipe.source(options, data), **recipe.metadata(data)}
+    assert load_same_data(recipe, options, SavedRun(None, ({}, {}), about, path)).sha256 == data.sha256
+    del about["tokenizer"]
+    with pytest.raises(ValueError, match=r"my\.txt does not hold the tokenizer of its run"):
+        load_same_data(recipe, options, SavedRun(None, ({}, {}), about, path))
 
 
 def test_it_is_said_if_no_checkpoint_is_sound(three, capsys):
