@@ -463,7 +463,7 @@ def test_a_method_that_was_replaced_in_one_layer_is_not_gone_around():
 
 def test_a_layer_of_the_library_with_other_settings_is_not_gone_around():
     model = randomize(MODELS["GPT"]("pre"), scale=0.4)
-    model.blocks.layers[0].self_attention.sublayer.scale = 2.0
+    model.blocks.layers[0].self_attention.sublayer.num_heads = 1
     model.blocks.layers[1].feed_forward.sublayer.activation = "silu"
     places = ["blocks.layers.0.self_attention.sublayer", "blocks.layers.1.feed_forward.sublayer"]
     assert list(changed_layers(model)) == places
