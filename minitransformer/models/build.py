@@ -2,6 +2,7 @@
 configuration: this one makes the paper's parts, and since_2017/build.py those that came later."""
 
 import dataclasses
+import importlib
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,6 @@ from minitransformer.layers import (
     Residual,
     SelfAttention,
 )
-from minitransformer.lazy import importer
 
 FREE = (  # fields that the paper's model may choose; all others must be the defaults
     *("padding", "start", "end", "vocab_size", "d_model", "num_heads", "d_ff", "num_layers", "max_len", "norm_eps"),
@@ -36,7 +36,8 @@ def builder(
     restricted = (field for field in dataclasses.fields(config) if field.name not in FREE)
     if all(getattr(config, field.name) == field.default for field in restricted):
         return Builder(config, rng, dtype)
-    return importer(__package__, ("LaterBuilder",), ("since_2017.build",))("LaterBuilder")(config, rng, dtype)
+    later = importlib.import_module("minitransformer.models.since_2017.build")  # unread for the paper's model
+    return later.LaterBuilder(config, rng, dtype)
 
 
 class Builder:
