@@ -19,7 +19,8 @@ class GPTState(ModelState):
 
     def __init__(self, model: Any, prompt: np.ndarray, max_len: int, padding: np.ndarray | None = None) -> None:
         super().__init__(model, prompt, padding)
-        if self.padding is not None and getattr(model.config.attention, "num_global", 0):
+        num_global = getattr(model.config.attention, "num_global", 0)
+        if self.padding is not None and num_global:
             raise ValueError("a model with global tokens can only continue prompts of the same length")
         self.kv_caches = make_kv_caches(model.blocks, self.batch, max_len)
         self.folded: FoldedGPT | None = None  # made when a few tokens are read for the first time
