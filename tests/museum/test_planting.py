@@ -43,8 +43,8 @@ def test_the_function_is_whole_again_also_after_an_error():
 
 
 def test_a_method_with_super_can_carry_a_bug():
-    old = "has_bias = bias"
-    with planted(SelfAttention.__init__, old, f"num_heads = self.num_heads = 1\n    {old}"):
+    old = "super().__init__(d_model, num_heads, dropout_rate)"
+    with planted(SelfAttention.__init__, old, "super().__init__(d_model, 1, dropout_rate)"):
         assert SelfAttention(4, 2).num_heads == 1
     with pytest.raises(ValueError, match="num_heads = 3"):
         SelfAttention(4, 3)

@@ -82,7 +82,7 @@ def test_error_before_the_processes_join_names_the_rank(monkeypatch, capfd):
     os.close(write)
     out, err = capfd.readouterr()
     assert (out, err.count("\n")) == ("", 1)
-    assert err.startswith("minitransformer: rank 1 of 2: mpiexec has started 2 processes")
+    assert err.startswith("minitransformer devices: rank 1 of 2: mpiexec has started 2 processes")
 
 
 def test_every_command_runs_in_one_process_of_mpiexec(monkeypatch, capsys):

@@ -24,7 +24,7 @@ def make_gradients(rng, given, C, F):
     for gradients in steps:
         parameters = [Parameter(np.zeros(g.shape)) for g in gradients]
         for parameter, g in zip(parameters, gradients, strict=True):
-            parameter.grad = g
+            parameter.grad = g.copy()
         clip_grad_norm(parameters, limit)
         expected += [parameter.grad.copy() for parameter in parameters]
     return Problem((steps, limit), tuple(expected), ratios={"limit": limit})
