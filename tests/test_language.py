@@ -34,7 +34,7 @@ NAMES = [
     (r"\w*(?:put_away|take_up|taken_up)\w*\b", "save, resume", "def put_away(run):"),
     (r"[Kk]eeper\b", "Checkpointer", "keeper = Keeper(folder)"),
     (r"Begun\b", "ResumedRun", "def resume(path) -> Begun:"),
-    (r"(?:Watch(?:er|ing)?|watch(?:er|ing))\b", "anomaly hooks, or evaluation callback", "class Watcher:"),
+    (r"(?:Watch(?:er|ing)?|watcher)\b", "anomaly hooks, or evaluation callback", "class Watcher:"),
     (r"(?:class|import|except|\w+,) (?:Found|Here|Finding)\b|(?:Found|Here|Finding)\(", "one name", "class Here:"),
     (r"room\b(?= ?[=,)\]:]| \+)", "max_new_tokens, or max_len", "def beam_search(log_p, room, beam=4):"),
     (r"(?:ALONE|Team)\b", "ThreadTeam", "from minitransformer.system.process import Team"),

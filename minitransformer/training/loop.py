@@ -54,7 +54,7 @@ def train(
 
     Each call trains `settings.steps` steps, also with an optimizer that has taken steps before, whose running means go
     on. `averaging` averages the weights over the end of training. A `plan` replaces steps, schedule and averaging; only
-    one that follows a clock is asked for them anew before each step. evaluate(step, history) is called every
+    one that follows a clock is asked for them again before each step. evaluate(step, history) is called every
     `settings.eval_interval` steps. A `checkpointer` saves the run at intervals, and raises Stopped when the process is
     asked to end. `resume` is the state of a saved run (see `read_run`): training continues from there, and with the
     same settings the result is bit-identical to that of an uninterrupted run.
