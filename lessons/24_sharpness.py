@@ -324,8 +324,8 @@ lesson.save(figure)
 # From the same weights, both runs grow sharper until they meet their own limit, 50 with lr = 0.04 and 25 with lr =
 # 0.08. They overshoot it, to more than 70 and 45, because a jump needs many steps to grow, as in your first guess. Then
 # they fall back and hover near it: in the last third the sharpness stays between 49 and 51, and between 23 and 25. (It
-# is measured halfway between two steps, since at the edge the weights jump between two walls: around step 400 of the
-# slow run it is 55 at one wall and 46 at the other. Which comes first depends on how your processor rounds.)
+# is measured halfway between two steps, since at the edge the weights jump between two walls: near step 400 it is 55 at
+# one wall and 46 at the other.)
 #
 # Up to the limit the loss falls in every step. Beyond it, it should explode, and for a moment it does: it rises in 83
 # steps of the slow run and in 115 of the other. But the jumps carry θ out of the sharp place into a flatter one, where
