@@ -160,4 +160,3 @@ class BlockPattern:
 
 
 EVERYTHING = Pattern()
-CAUSAL = Pattern(causal=True)

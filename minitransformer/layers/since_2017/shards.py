@@ -47,12 +47,6 @@ def join(parts: Sequence[np.ndarray | xp.ndarray], cut: Cut) -> np.ndarray:
     return np.concatenate([piece for of_one_block in zip(*pieces, strict=True) for piece in of_one_block], cut.axis)
 
 
-def split_state(state: Mapping[str, np.ndarray], cuts: Mapping[str, Cut], size: int) -> list[dict[str, np.ndarray]]:
-    """The `state_dict` of a whole layer -> those of `size` ranks. What has no cut, all ranks have."""
-    parts = {name: split(array, cuts[name], size) for name, array in state.items() if name in cuts}
-    return [{name: parts[name][rank] if name in parts else state[name] for name in state} for rank in range(size)]
-
-
 def join_states(states: Sequence[Mapping[str, np.ndarray]], cuts: Mapping[str, Cut]) -> dict[str, np.ndarray]:
     """The `state_dict` of the whole layer from those of all ranks, rank 0 first. What has no cut is rank 0's."""
     return {
