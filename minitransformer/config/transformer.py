@@ -57,10 +57,10 @@ class TransformerConfig(ModelConfig):
             T5 version 1.1; False: none do.
         max_len: positions; the paper's sinusoids have no limit, but our table of them has one.
         positions: "sinusoidal", "learned", "relative", "rope" or `Rope(base)`, "alibi" or "none"; see
-            layers/positions.py.
-        normalization: "layer" as in the paper, or "rms" (T5, LLaMA); see layers/normalization.py.
+            layers/positions.py and layers/since_2017/attention_positions.py.
+        normalization: "layer" as in the paper, or "rms" (T5, LLaMA); see layers/since_2017/rms_norm.py.
         norm_eps: inside the root of every normalization; the paper does not give it.
-        activation: "relu" as in the paper, "gelu", "geglu", "swiglu" and others; see layers/feed_forward.py.
+        activation: "relu" as in the paper, "gelu", "geglu", "swiglu" and others; see layers/since_2017/feed_forward.py.
         bias: in every Linear; T5 and LLaMA have none.
         qkv_bias: in the projection of self-attention; None: as `bias`. Qwen2 has no other biases than these.
         scale_embeddings: multiply by sqrt(d_model) (section 3.4); GPT, BERT and T5 do not.

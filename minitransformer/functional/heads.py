@@ -1,4 +1,4 @@
-"""Splitting d_model into heads and merging them again. Each function is the backward of the other."""
+"""Splitting d_model into heads and merging them again, and heads of keys that several heads of queries share."""
 
 from minitransformer.backend import backend_name, xp
 

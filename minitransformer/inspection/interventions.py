@@ -110,7 +110,7 @@ class Altered(Layer):
 
 
 class AlteredRows(Layer):
-    """A kind of attention (see attention_kinds.py) in which chosen queries have given weights p.
+    """A kind of attention (see layers/since_2017/attention_kinds.py) in which chosen queries have given weights p.
 
     Forward    y_td = sum_i p_ti v_id
     Chain      dv_id = sum_t p_ti dy_td      dp_ti = sum_d dy_td v_id      (dp summed over what was broadcast)

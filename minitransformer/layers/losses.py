@@ -46,7 +46,7 @@ class CrossEntropyLoss:
 
 
 def loss_for(model: Any, label_smoothing: float = 0.0) -> CrossEntropyLoss:
-    """The loss of which the model's padding is no target. To a classifier this is class 0."""
+    """The loss that does not count the model's padding. The classes of a classifier begin at 1: its padding is 0."""
     is_classifier = getattr(model, "options", {}).get("num_classes") is not None
     return CrossEntropyLoss(label_smoothing, 0 if is_classifier else special_ids(model).padding)
 

@@ -18,8 +18,8 @@ class ResidualCache(NamedTuple):
 
     sublayer: Any  # the sub-layer's own cache
     dropout: DropoutCache | None
-    norm: Any  # those of its normalizations
-    norm_after: Any = None
+    norm: Any  # the cache of its normalization
+    norm_after: Any = None  # that of the second one, if there is one
 
 
 class Residual(Layer):

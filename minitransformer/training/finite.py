@@ -15,8 +15,8 @@ class NotFiniteError(ArithmeticError):
     """The loss, the gradient or a weight is nan or infinite, so training stops.
 
     `step` is the step, 0 if nobody counts, `layer` the name of the first layer concerned ("" if there is none), and
-    `anomaly` all details (see anomaly_hooks.py), or None. The message contains all of this and the likely causes. A
-    recipe adds `advice` on how to continue.
+    `anomaly` all details (see watching/anomaly_hooks.py), or None. The message contains all of this and the likely
+    causes. A recipe adds `advice` on how to continue.
     """
 
     advice: Iterable[str] = ()  # lines
@@ -60,7 +60,7 @@ def headline(loss: Any, norm: Any) -> str:
 def check_finite(loss: Any, norm: Any, model: Any = None) -> None:
     """Raise NotFiniteError unless the step's loss and norm are finite; it names the gradients of `model` that are not.
 
-    Called between `clip_grad_norm` and the optimizer, so no weight has moved.
+    A step calls this before the optimizer, so no weight has moved.
     """
     if is_finite(loss, norm):
         return
