@@ -56,8 +56,6 @@ def _find_module(name: Any) -> Any:
 _at_start = _find_module(os.environ.get("MINITRANSFORMER_BACKEND", "numpy"))
 # the library in use. A context belongs to one thread; a ThreadTeam gives its threads a copy of the caller's context
 _in_use: contextvars.ContextVar[Any] = contextvars.ContextVar("backend", default=_at_start)
-
-
 _has_switched = False  # whether any thread has ever chosen another library than the one at the start
 
 
@@ -133,7 +131,7 @@ _use_kernels = contextvars.ContextVar("use_kernels", default=True)  # see `plain
 
 
 def fused(plain: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a plain formula: with CuPy, its calls go to the function of the same name in `kernels`.
+    """Decorate a plain formula: with CuPy, its calls go to the function in `kernels` of that name, without its "_".
 
     The kernel takes the same arguments, and returns NotImplemented for what it does not support, such as complex
     numbers. Then, and with every other backend, the decorated formula runs. On NumPy this costs 0.2 µs per call.

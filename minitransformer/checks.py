@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike
 
 from minitransformer.backend import xp
 
-DTYPES = ("float32", "float64", "complex128")
+DTYPES = ("float32", "float64", "complex128")  # complex numbers are for the proofs of gradcheck/
 
 
 def check_dtype(dtype: DTypeLike) -> np.dtype:
@@ -83,7 +83,7 @@ def check_rate(name: str, rate: float) -> float:
 def check_width(layer_name: str, x: xp.ndarray, width: int, dtype: np.dtype) -> None:
     """TypeError or ValueError unless `x` (..., width) can enter a layer whose weights have `dtype`.
 
-    Complex input with real weights is allowed, and the reverse: a complex-step check needs both. float32 and float64
+    Complex input with real weights is allowed, and the reverse: the proofs of gradcheck/ need both. float32 and float64
     must not be mixed, because the result would silently be float64.
     """
     if not hasattr(x, "dtype"):

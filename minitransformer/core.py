@@ -6,6 +6,8 @@ be used twice in a model and each use has its own cache:
     y, cache = layer.forward(x)             compute, and return what backward needs
     dx       = layer.backward(dy, cache)    add to every Parameter.grad, return dLoss/dx
     y        = layer(x)                     forward without the cache
+
+The letters in shapes, such as (B, T, C), are explained in functional/__init__.py.
 """
 
 import functools
@@ -53,7 +55,7 @@ class Layer:
 
     A subclass defines `forward(x, rng=None)`, which returns `(y, cache)`, and `backward(dy, cache)`, which returns dx.
     Parameters are found by walking the attributes: a Parameter, a Layer, or a list or tuple of them, in the order in
-    which `__init__` sets them. There is no training mode: with `rng=None`, dropout is the identity.
+    which `__init__` sets them. There is no training mode: `rng` draws the masks of dropout, and `rng=None` means none.
     """
 
     def forward(self, *inputs: Any, **options: Any) -> Any:
@@ -101,7 +103,7 @@ class Layer:
         return [parameter for _, parameter in self.named_parameters()]
 
     def num_parameters(self) -> int:
-        """The number of learnt numbers; a shared matrix counts once."""
+        """The number of learned numbers; a shared matrix counts once."""
         return sum(parameter.data.size for parameter in self.parameters())
 
     def freeze(self, *names: str, frozen: bool = True) -> None:

@@ -73,7 +73,7 @@ class ModelConfig:
         return (self.tokens(ids) * places).max(axis=1, initial=0)
 
     def least_weights(self) -> dict[str, int]:
-        """Lower bounds on the number of weights, by the fields that they follow from."""
+        """Lower bounds on the number of weights that a file must have, by the fields that they follow from."""
         raise NotImplementedError
 
     def table_sizes(self) -> dict[str, int]:

@@ -30,9 +30,9 @@ def greedy_decode(
 ) -> np.ndarray:
     """Take the most likely next token at every step, for a batch of sources (encoder-decoder) or prompts (GPT).
 
-    source (B, S) ids, padded at the end -> (B, T) ids with T <= max_new_tokens: each row ends with eos, unless it
-    reached max_new_tokens first, and is padded after eos. Stops when all rows have produced eos. Prompts may have
-    `lengths` (B,), see `decoding_state`. Raises ValueError if max_new_tokens is less than 1.
+    source (B, S) ids, padded at the end -> (B, T) ids with T <= max_new_tokens: each row ends with eos, an `end` of the
+    model's configuration, unless it reached max_new_tokens first, and is padded after eos. Stops when all rows have
+    ended. Prompts may have `lengths` (B,), see `decoding_state`. Raises ValueError if max_new_tokens is less than 1.
     """
     state = decoding_state(model, source, max_new_tokens, lengths)
     return generate_from(state, state.prompt, max_new_tokens).ids
@@ -103,7 +103,7 @@ def generate_tokens(
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield (ids (B,), log_probs (B,)) step by step, until every row has produced an `eos`.
 
-    The model reads `prompt` (B, n) first: bos for an encoder-decoder, the beginning of a text for GPT. `choose` maps
+    The model reads `prompt` (B, n) first: the start token for an encoder-decoder, and else a text. `choose` maps
     log p (B, V) to ids (B,); the default is greedy. `eos` is an id or several, by default the ends of the model's
     configuration; with None no row ends early. With `no_repeat` = n > 0 no sequence of n tokens occurs twice, prompt
     included; a row without an allowed token ends. Raises ValueError if max_new_tokens is less than 1 or no_repeat less

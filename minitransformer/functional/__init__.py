@@ -1,8 +1,9 @@
 """The mathematics, as pairs of pure functions on arrays: `f(...) -> (y, cache)` and `f_backward(dy, cache) -> dx`.
 
 Nothing here owns a parameter or keeps state. Everything that backward needs is in the cache that forward returns.
-Letters used throughout: B batch, T target length, S source length, C = d_model, H heads, D = C / H, F = d_ff,
-V vocabulary, N all leading axes taken together. A gradient is named `d` + the forward name and has its shape.
+Letters used throughout: B batch, T target length, S source length, C = d_model, H heads, G heads of keys and values
+(H in the paper), D = C / H, F = d_ff, V vocabulary, N all leading axes taken together. A gradient is named `d` + the
+forward name and has its shape.
 """
 
 from typing import TYPE_CHECKING

@@ -142,8 +142,8 @@ class SelfAttention(MultiHeadAttention):
     def extend(self, x: xp.ndarray, kv_cache: Any, allowed: xp.ndarray | None = None) -> xp.ndarray:
         """n new tokens x (B, n, C), in decoding -> y (B, n, C). Their keys and values are appended to `kv_cache`.
 
-        allowed is broadcastable to (B, H, n, S), where S is the number of tokens in the cache afterwards. Raises
-        ValueError if the cache is too short.
+        This is a `KVCache` (since_2017/kv_cache.py). allowed is broadcastable to (B, H, n, S), where S is the number of
+        tokens in it afterwards. Raises ValueError if it is too short.
         """
         q, k, v = self._split(*parts(self.qkv(x), self.widths))
         y, _ = self.kind.forward(q, *kv_cache.append(k, v), allowed)

@@ -68,7 +68,7 @@ class Adam:
 
     @property
     def shard(self) -> slice:
-        """The part of `weights` that a step moves, and whose m and v are held: all of them."""
+        """The part of `weights` that a step moves, and whose m and v are held: all, except in a `ShardedAdam`."""
         return slice(0, self.weights.size)
 
     def zero_grad(self) -> None:
