@@ -303,7 +303,7 @@ if not lesson.fast:
 # %% [markdown]
 # ![Training with wrong gradients](../plots/02_linear_relu.png)
 #
-# Three curves run together, and one stays above. (If your grey curve stays above as well, your task needs the four
+# Three curves run together, and one stays above. (If your gray curve stays above as well, your task needs the four
 # matrices.) The transposed dW does no harm: 100 % of the unseen words come out right, as with the right gradient. The
 # control says why: with no gradient at all for the four matrices it is 100 % too, because the layers around a random
 # matrix learn, and adapt to it. The wrong dx is worse, because it garbles the complaint for every layer below: 22 % of

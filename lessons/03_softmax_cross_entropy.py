@@ -233,7 +233,7 @@ lesson.compare("the share of «t» with the mistake, in per cent", guess_rare, r
 # ![Gradient descent with the right and with the mistaken gradient](../plots/03_softmax_cross_entropy.png)
 #
 # A point of the triangle stands for three probabilities: the nearer to a corner, the likelier its token. Paths begin at
-# the dots, the grey lines are levels of the loss, and the star is p*. On the left all paths end in the star. On the
+# the dots, the gray lines are levels of the loss, and the star is p*. On the left all paths end in the star. On the
 # right all end on the lower edge, where «t» has the probability 0.
 #
 # The surprise: with two tokens, the mistake finds the right shares (see Going deeper), but with three, the rare one

@@ -164,7 +164,7 @@ lesson.compare("parameters with 8 heads over those with 1", guess_factor, parame
 # T S of them, to compute and to remember.
 #
 # > **2019.** Voita, Talbot, Moiseev, Sennrich and Titov cut 38 of the 48 heads off a translator's encoder, and lost no
-# > more than 0.15 BLEU. Those that stayed had a job with a name: to look at the neighbour, at the verb's object, or at
+# > more than 0.15 BLEU. Those that stayed had a job with a name: to look at the neighbor, at the verb's object, or at
 # > rare words.
 #
 # ## Backward: every number goes home

@@ -218,7 +218,7 @@ lesson.judge("tip", tip)
 #
 #     PE_t·PE_(t+j) = Σ_i cos(ω_i j)                             one cosine from each pair of features
 #
-# In our example, all neighbours have 0.540 + 0.999 + 1.000 = 2.539. A position with itself has 3, more than any pair.
+# In our example, all neighbors have 0.540 + 0.999 + 1.000 = 2.539. A position with itself has 3, more than any pair.
 
 # %% [markdown]
 # What is the rotation good for? Suppose that W_q is turn(j), and that W_k leaves PE as it is. Then the query at t
@@ -313,7 +313,7 @@ lesson.compare(f"nats with both mistakes after {steps // 2} steps", guess, loss_
 #
 # Both tables above are stripes (white is −1, dark is 1), and each looks right on its own. Below on the left you should
 # see a thin blue *line*, because the dot product does not depend on t; if yours is a band like the orange one, your
-# pairs are broken. On the right, four colors go down, and grey stays above the floor, 0.733 nats: without positions,
+# pairs are broken. On the right, four colors go down, and gray stays above the floor, 0.733 nats: without positions,
 # the best model gives the same probability to all orders of a bag.
 #
 # ## The surprise
@@ -351,7 +351,7 @@ lesson.compare(f"nats with both mistakes after {steps // 2} steps", guess, loss_
 #
 # All orders of a bag look the same, so the best model gives each of them the same probability, and "stop" with its 24
 # orders costs −ln(1/24) = 3.18 nats. Eight letters have 8! orders, divided by n! for each letter that comes n times.
-# The logarithm of this has the mean 6.60, which is 0.733 nats for each of nine tokens (with eos). If your grey curve
+# The logarithm of this has the mean 6.60, which is 0.733 nats for each of nine tokens (with eos). If your gray curve
 # falls below that, positions leak in somewhere.
 #
 # ### Another model, another verdict
@@ -464,7 +464,7 @@ lesson.check("and equal to the library's", error(learned.P.grad, dPE), 1e-14)
 # ### Questions
 #
 # 1. Only their order.
-# 2. A fast hand tells neighbours apart, but soon repeats itself. A slow one tells far positions apart, but hardly moves
+# 2. A fast hand tells neighbors apart, but soon repeats itself. A slow one tells far positions apart, but hardly moves
 #    from one to the next. Together they are like the digits of a number.
 # 3. A table that is fixed gets no gradient. A learned row is used once by each sequence, and gradients of uses add.
 # 4. The square of the length is Σ_i cos(0) = C/2 = 256, so 16. A letter's √C e has about √512 = 22.6.

@@ -255,7 +255,7 @@ lesson.check("dx equal to the library's", error(found[0], layer.backward(upstrea
 # ![Tokens on the circle, and gradients along it](../plots/10_layer_norm.png)
 
 # %% [markdown]
-# On the left, grey arrows take tokens to the plane, and blue ones end on the circle. On the right, for the same loss,
+# On the left, gray arrows take tokens to the plane, and blue ones end on the circle. On the right, for the same loss,
 # you should see orange arrows that are tangents. If yours are not, the path through σ is missing, and if they leave the
 # plane, the path through μ.
 #

@@ -317,7 +317,7 @@ lesson.compare("patients that fail to overfit one batch", guess_fail, found[1:, 
 # %% [markdown]
 # ![Ten patients and six tools](../plots/15_debugging_clinic.png)
 #
-# You should see a first row that is grey except for its last cell, an orange cell in every other row but one, and no
+# You should see a first row that is gray except for its last cell, an orange cell in every other row but one, and no
 # column that would do alone.
 #
 # In four patients the gradient check has a finding. In the next picture the gradient runs from the loss, on the left,

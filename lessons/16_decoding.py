@@ -303,7 +303,7 @@ lesson.save(averages_and_beams(when, last, averaged, lengths, np.mean([len(ids) 
 # %% [markdown]
 # ![Averaged weights, and the length of answers by beam](../plots/16_decoding.png)
 #
-# On the left you should see a grey line that jumps up and down, and a blue one that rises smoothly, at first below it
+# On the left you should see a gray line that jumps up and down, and a blue one that rises smoothly, at first below it
 # and then far above. The learning rate is large, so the weights swing around a place that they do not reach, and the
 # mean of five points of the swing is nearer to it. At first it loses, because four of its five models have learned
 # less. On the right the green line falls, and the blue one does not. If yours rises with the beam, look at a sign: ln p

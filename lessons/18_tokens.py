@@ -53,7 +53,7 @@ example = running_example()
 # are short, but sooner or later there comes a word that the vocabulary does not have. Byte pairs are a middle way:
 #
 #     1   split the text into words, spaces and signs included; each byte is a token
-#     2   count all pairs of neighbours inside the words
+#     2   count all pairs of neighbors inside the words
 #     3   join the most frequent pair into a new token, wherever it stands (if two are equal, the smaller ids)
 #     4   go on with 2 until the vocabulary is as large as you want
 #
@@ -162,7 +162,7 @@ def measure(size, back=1):
 
 
 # %% [markdown]
-# **Your number.** The model that goes from byte to byte has a perplexity of 9.38. Now call any two neighbouring bytes
+# **Your number.** The model that goes from byte to byte has a perplexity of 9.38. Now call any two neighboring bytes
 # one token, and let the probability of this token be the product of the two that the model gave. It is the same model,
 # and the same text has the same price. What is its perplexity?
 
@@ -335,7 +335,7 @@ print(f'"stop" can be cut in {stop_ways} ways; one way {one_way:.3f} bits per ch
 # ### The questions
 #
 # 1. 256, and log₂ 256 = 8.
-# 2. Frequent neighbours such as "of the" would become tokens, and so would "dog." and "dog,", each with a row of its
+# 2. Frequent neighbors such as "of the" would become tokens, and so would "dog." and "dog,", each with a row of its
 #    own that must learn the same thing.
 # 3. 2^1.63 = 3.1, against 9.4 of the other one. Per character, perplexities may be compared.
 # 4. eos is the last of the five tokens, with p = 0.999, so only by 0.0004 bits per character. With a model that does

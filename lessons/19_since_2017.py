@@ -337,7 +337,7 @@ lesson.compare("per cent of the whole gain that RoPE brings alone", guess, share
 #
 # You can skip the rest and go on with the next lesson.
 #
-# ### Neighbours or halves
+# ### Neighbors or halves
 #
 # Su pairs the features 0 and 1, 2 and 3, and so on. The code of GPT-NeoX and LLaMA pairs feature i with i + D/2. Both
 # are right, as long as queries and keys agree, because a product does not care about the order of its terms: put the
@@ -415,7 +415,7 @@ lesson.check("a bias of the keys changes the differences in a row", np.ptp(with_
 # ### Do you remember?
 #
 # 1. The product W_q W_kᵀ has to become this rotation, in features that hold positions and no letters. It is one matrix
-#    for all t, but it must be learnt.
+#    for all t, but it must be learned.
 # 2. It adds q_t·b to all scores of a row, and a softmax does not change if all scores grow alike. So its gradient is 0.
 # 3. In pre-norm: there the norm stands on the branch, and the sum passes it by. (One more norm, after the last block,
 #    is on every path.) In post-norm each sum is normalized, so every path meets the norms of all blocks.

@@ -281,8 +281,8 @@ print(f"the most frequent token 7 to 15 places back is right in {100 * rule:.0f}
 # A text repeats after 8 to 16 tokens, so the answer *must* stand 7 to 15 places back, and 0.8 of the weight, on
 # average, lies there. The model only does not know which of the nine it is. Nor does the rule, but it is right in 26 of
 # 100 cases, not in 11: some tokens repeat by chance, with period 8 the answer stands there twice, and early rows have
-# fewer places. One layer has learnt how far away the answer is, because a distance is a fact about positions. It cannot
-# learn *which* it is, because that is a fact about what stands before.
+# fewer places. One layer has learned how far away the answer is, because a distance is a fact about positions. It
+# cannot learn *which* it is, because that is a fact about what stands before.
 #
 # Its curve alone shows a model that learns something. To see what, look inside, and ask what could be right without it.
 
@@ -317,7 +317,7 @@ print("layer 1, weight on the token itself:", *(f"{share:.2f}" for share in itse
 # Three things surprised us. The head of layer 1 that is missed most, head 3, is not the one that looks at the token
 # before: its weight there is 0.01, and 0.99 lies on the token itself, which it copies into other features. It looks as
 # if the query of layer 2 read them there, and docs/inside.md shows, in models like this one, that it does. The best
-# induction head can go, and 79 of 100 tokens are still right, because its three neighbours do the same work. And head 1
+# induction head can go, and 79 of 100 tokens are still right, because its three neighbors do the same work. And head 1
 # of layer 1 costs 31 tokens if it becomes 0, but 3 if it becomes its mean. What is missed then is mostly a constant, on
 # which the layers above rely as on a bias. Zero is a value like any other, and one that the model has never seen.
 #

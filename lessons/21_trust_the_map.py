@@ -10,7 +10,7 @@
 #
 # ## Which «s» was it?
 #
-# Our model has learnt to reverse words of four letters, and it makes nonsense of "stops". Jonas and Aylin have to
+# Our model has learned to reverse words of four letters, and it makes nonsense of "stops". Jonas and Aylin have to
 # explain to an auditor why. They look at row t→s, which reads «t» and must write «s», the first letter of the word, but
 # writes «eos». Each of them has a map of it, from head 1 of cross-attention:
 #

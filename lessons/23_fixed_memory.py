@@ -102,7 +102,7 @@ show("o, from the state", o_state)
 # %% [markdown]
 # ![The last token adds its product to the state](../plots/23_fixed_memory_states.png)
 #
-# The last token adds a column times a row to the state (blue is positive, grey negative). The two tables of o have
+# The last token adds a column times a row to the state (blue is positive, gray negative). The two tables of o have
 # little in common, since this model was trained with a softmax, and nothing here divides by a sum. So the question is
 # what a state can do at its best.
 #

@@ -141,7 +141,7 @@ lesson.check("... and against the library's gradient in parts", error(together_3
 # vectors, one after the other, while the other machines wait.
 #
 # Let the machines stand in a ring instead, and cut each vector into as many pieces as there are machines. In each step
-# every machine sends one piece to its neighbour, which adds it to its own and sends that sum on in the next step. A
+# every machine sends one piece to its neighbor, which adds it to its own and sends that sum on in the next step. A
 # piece that has been everywhere is complete, and goes round once more for everybody to copy. So the first piece starts
 # on the first machine, and is complete on the last. Here are three machines with three pieces each. The digits in a
 # cell say whose numbers are added up in it, and an orange one has just come in.

@@ -20,7 +20,7 @@ from minitransformer.system.files import atomic_write
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Okabe and Ito's palette, which colour-blind readers can tell apart
+# Okabe and Ito's palette, which color-blind readers can tell apart
 BLUE, ORANGE, GREEN, PINK, YELLOW, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
 GREY = "#777777"
 COLORS = (BLUE, ORANGE, GREEN, PINK, YELLOW, SKY, GREY)

@@ -30,7 +30,7 @@ def number_of(docname: str) -> str | None:
 
 
 def set_formulas(app, doctree):
-    """Indented blocks of the prose are formulas: MathML where they can be read, and text in colours where not."""
+    """Indented blocks of the prose are formulas: MathML where they can be read, and text in colors where not."""
     for block in list(doctree.findall(nodes.literal_block)):
         if block.get("language") == "none":
             block["language"] = "formula"

@@ -1,4 +1,4 @@
-"""Formulas in the colours of the course: what the forward pass computes in blue, gradients in orange.
+"""Formulas in the colors of the course: what the forward pass computes in blue, gradients in orange.
 
 A formula is an indented block of a lesson's prose. It stays as it is, letter by letter, and so it stays aligned.
 """
@@ -34,7 +34,7 @@ def tokens_of(line: str):
 
 
 class FormulaLexer(Lexer):
-    """Gradients are exceptions, arrays are variables: the two kinds of name that the style sheet colours."""
+    """Gradients are exceptions, arrays are variables: the two kinds of name that the style sheet colors."""
 
     name = "Formula"
     aliases = ("formula",)

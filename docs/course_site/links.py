@@ -1,6 +1,6 @@
 """Links that work on GitHub also work on the site: to source files, to folders, and to pictures in HTML.
 
-A source file gets a page of its own, with colours and numbered lines; the reference leads there, too. A link to a
+A source file gets a page of its own, with colors and numbered lines; the reference leads there, too. A link to a
 folder becomes its text, or leads to the page that says what is in it.
 """
 

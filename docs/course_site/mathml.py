@@ -262,7 +262,7 @@ def script(text: str) -> str:
 
 
 def joined(parts: list[Part]) -> str:
-    """Parts in a row. A slash makes a fraction: of its two neighbours, or, with spaces, of all as far as a sign."""
+    """Parts in a row. A slash makes a fraction: of its two neighbors, or, with spaces, of all as far as a sign."""
     parts = fractions(parts)
     out: list[str] = []
     for i, part in enumerate(parts):

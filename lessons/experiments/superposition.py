@@ -23,7 +23,7 @@ SPARSITIES = (0.0, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99)
 BATCH, TESTED, PEAK = 256, 20_000, 1e-2
 IMPORTANCE = 0.9 ** np.arange(5)
 KEPT = 0.5  # a feature counts as kept if its column is longer; the columns end near 0 or near 1
-REGULAR = {4: "cross", 5: "pentagon"}  # shapes whose neighbours have equal angles between them
+REGULAR = {4: "cross", 5: "pentagon"}  # shapes whose neighbors have equal angles between them
 TOLERANCE = 10  # degrees between an angle and that of the regular shape; a pentagon and a cross differ by 18
 
 

@@ -234,7 +234,7 @@ def _around(axes: "Axes") -> None:
 
 
 def _legend(axes: "Axes") -> None:
-    """What colours and letters mean."""
+    """What colors and letters mean."""
     axes.text(0.2, 6.28, "The Transformer", fontsize=12, weight="bold", color=BLACK, va="center")
     for y, color, text in ((6.0, BLUE, "forward, with the shape"), (5.8, ORANGE, "gradient, the same way back")):
         _line(axes, [(0.2, y), (0.5, y)] if color == BLUE else [(0.5, y), (0.2, y)], color)

@@ -134,7 +134,7 @@ def wrong_gradients(errors: Mapping[str, float]) -> dict[str, tuple[int, int]]:
 def _chart(
     axes: "Axes", texts: Any, orange: np.ndarray, blue: np.ndarray, rows: Sequence[Any], columns: Sequence[str]
 ) -> None:
-    """Draw the `texts`, rows of strings: white on orange or blue where these are True, else black on grey."""
+    """Draw the `texts`, rows of strings: white on orange or blue where these are True, else black on gray."""
     fills = np.where(orange, ORANGE, np.where(blue, BLUE, ""))
     for (i, j), text in np.ndenumerate(np.array(texts)):
         fill = str(fills[i, j])

@@ -150,7 +150,7 @@ class Graph:
         axes.annotate("", (x + length * dx, y + length * dy), (x, y), arrowprops=style, zorder=2)
 
     def _texts(self, edge: _Edge) -> list[tuple[float, float, str, str, str]]:
-        """What is written at an edge: middle, text, colour and weight of each, as near as they do not touch it."""
+        """What is written at an edge: middle, text, color and weight of each, as near as they do not touch it."""
         x, y, dx, dy, length = self._way(edge)
         x, y = x + edge.at * length * dx, y + edge.at * length * dy
         above = (-dy, dx) if dx > 1e-9 or (abs(dx) <= 1e-9 and dy > 0) else (dy, -dx)

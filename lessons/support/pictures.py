@@ -42,7 +42,7 @@ def canvas(width: float, height: float) -> "tuple[Figure, Axes]":
 
 
 def mix(color: str, share: float) -> tuple[float, ...]:
-    """White with a `share`, from 0 to 1, of a colour such as "#0072B2" -> (red, green, blue).
+    """White with a `share`, from 0 to 1, of a color such as "#0072B2" -> (red, green, blue).
 
     pale = mix(BLUE, 0.2)
     axes.add_patch(plt.Rectangle((0, 0), 1, 1, facecolor=pale))
@@ -87,7 +87,7 @@ def grid(
 ) -> None:
     """Draw a matrix, or a vector as one row, as a table with its numbers, up to about 8 × 8.
 
-    Positive cells are filled with `color` (BLUE forward, ORANGE for gradients), negative ones with grey, both stronger
+    Positive cells are filled with `color` (BLUE forward, ORANGE for gradients), negative ones with gray, both stronger
     for larger values. The cells (row, column) in `highlight` get a frame. `rows` and `columns` are names beside them.
     ValueError for names that are more or fewer than the rows or columns.
 

@@ -175,7 +175,7 @@ class TransformerConfig(ModelConfig):
 
     @property
     def has_final_norm(self) -> bool:
-        """Whether a normalisation follows the last layer of each stack."""
+        """Whether a normalization follows the last layer of each stack."""
         return self.norm != "post" if self.final_norm is None else self.final_norm
 
     @property

@@ -1,7 +1,7 @@
 """Toy tasks, text, sentence pairs and batches. All of it stays on the host: the arrays hold token ids, which are small.
 
 Reading order: `task` (what a training loop expects), `tasks` (five toy tasks), `prompted` (the same for a decoder-only
-model), `parsing` (expressions and their trees), `text` (language modelling), `masked` (masked language modelling),
+model), `parsing` (expressions and their trees), `text` (language modeling), `masked` (masked language modeling),
 `pairs` (a file of sentence pairs), `bible` (pairs from the Bible), `translation` (pairs as batches), `labelled`
 (sentences with labels) and `by_length` (parts of a batch with less padding).
 """

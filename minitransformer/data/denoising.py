@@ -23,7 +23,7 @@ def infill(rng: np.random.Generator, ids: np.ndarray) -> np.ndarray:
 
     The lengths are drawn from a Poisson distribution with mean 3 until their sum is 0.3 T, rounded; the last is cut off
     there. A span of length 0 hides nothing and inserts a mask. At most as many spans are drawn as tokens are to be
-    hidden. Every order of the spans and of the tokens that stay is equally likely, so two masks may be neighbours.
+    hidden. Every order of the spans and of the tokens that stay is equally likely, so two masks may be neighbors.
     """
     hidden = round(HIDDEN * len(ids))
     ends = np.minimum(rng.poisson(SPAN, hidden).cumsum(), hidden)

@@ -18,7 +18,7 @@ from minitransformer.tokenizers import Tokenizer
 
 HELD_OUT_SHARE = 0.2  # of the sentences with each label
 EXPECTED = "a line must be a sentence, a tab and its label, such as: Where is my parcel?<TAB>delivery"
-DIGITS, SIDE, LEVELS = 450, 8, 17  # images that are held out; their pixels on a side, and the grey levels of these
+DIGITS, SIDE, LEVELS = 450, 8, 17  # images that are held out; their pixels on a side, and the gray levels of these
 PACKAGES = ("asyncio", "email", "http", "importlib", "logging", "turtle", "typing", "unittest", "urllib", "xml")
 
 

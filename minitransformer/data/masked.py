@@ -1,4 +1,4 @@
-"""Masked language modelling (Devlin et al. 2019, section 3.1): predict the tokens that were hidden."""
+"""Masked language modeling (Devlin et al. 2019, section 3.1): predict the tokens that were hidden."""
 
 from collections.abc import Iterator
 

@@ -25,7 +25,7 @@ class Case(NamedTuple):
 
 
 def cases_of(task: Task) -> list[Case]:
-    """All cases that a function must pass. The first is the one on which the known mistakes are recognised."""
+    """All cases that a function must pass. The first is the one on which the known mistakes are recognized."""
     cases = [Case(seed, sizes) for seed, sizes in enumerate(task.sizes)]
     return [*cases, Case(0, task.sizes[0], single=True)] if task.float32 else cases
 

@@ -76,7 +76,7 @@ class Answer(NamedTuple):
     path: Path
 
     def diagnose(self, case: Case, rich: Sequence[Case] = ()) -> Diagnosis:
-        """Try the function in one case. Known mistakes are recognised by what it returns in the `rich` ones."""
+        """Try the function in one case. Known mistakes are recognized by what it returns in the `rich` ones."""
         task = self.task
         problem, args, called = self.attempt(case)
         if called.outputs is None:

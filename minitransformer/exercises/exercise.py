@@ -59,7 +59,7 @@ class Task:
     """One function of an exercise's file, to be written by the learner.
 
     It is tried on one problem of each of the `sizes`, so an answer that contains a size as a number fails. All lengths
-    of the first problem differ, so a wrong axis shows. The known mistakes are recognised on the first `rich` problems.
+    of the first problem differ, so a wrong axis shows. The known mistakes are recognized on the first `rich` problems.
     """
 
     function: str  # its name there

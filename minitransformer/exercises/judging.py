@@ -63,7 +63,7 @@ class Trial(NamedTuple):
     attempt: Attempt
     called: Called
     repeat: Callable[[np.ndarray], tuple[np.ndarray, ...] | None]  # repeat(dy) calls the function again
-    others: Callable[[], list[Attempt]] | None  # further attempts by which mistakes are recognised; None: do not try
+    others: Callable[[], list[Attempt]] | None  # further attempts by which mistakes are recognized; None: do not try
     upstream: str  # the name of the function's first argument, such as "dy"
     tolerance: float
 

@@ -1,4 +1,4 @@
-"""Diagnoses as plain text, with colour on a terminal."""
+"""Diagnoses as plain text, with color on a terminal."""
 
 import os
 import sys
@@ -9,13 +9,13 @@ from minitransformer.exercises.exercise import Exercise
 from minitransformer.exercises.judging import Diagnosis
 from minitransformer.system.terminal import wrap
 
-# the console of older Windows shows the codes of colours as text
+# the console of older Windows shows the codes of colors as text
 WITHOUT_TERM = "dumb" if sys.platform == "win32" and "WT_SESSION" not in os.environ else ""
 COLOURS = {"green": "32", "red": "31", "yellow": "33", "grey": "90"}
 
 
 def paint(text: str, colour: str) -> str:
-    """`text` in a colour, if the output is a terminal that shows colours."""
+    """`text` in a color, if the output is a terminal that shows colors."""
     if not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM", WITHOUT_TERM) == "dumb":
         return text
     return f"\033[{COLOURS[colour]}m{text}\033[0m"

@@ -45,7 +45,7 @@ def product_of_heads(a: xp.ndarray, b: xp.ndarray) -> xp.ndarray:
 def repeat_heads(x: xp.ndarray, q: xp.ndarray) -> xp.ndarray:
     """Each head of keys or values once for each head of the queries q (B, H, T, D): x (B, G, S, D) -> (B, H, S, D).
 
-    With grouped queries (Ainslie et al. 2023; G = 1 is the multi-query attention of Shazeer 2019), H / G neighbouring
+    With grouped queries (Ainslie et al. 2023; G = 1 is the multi-query attention of Shazeer 2019), H / G neighboring
     heads of queries share one head of keys and values. If G = H or x is not 4-dimensional, x is returned as it is.
     """
     if x.ndim != 4 or q.ndim != 4 or x.shape[1] == q.shape[1]:

@@ -1,4 +1,4 @@
-"""Layer normalisation (Ba, Kiros and Hinton 2016), the Norm in "Add & Norm" (paper section 3.1)."""
+"""Layer normalization (Ba, Kiros and Hinton 2016), the Norm in "Add & Norm" (paper section 3.1)."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ FAR = 10.0  # standard deviations: the rounding error of a mean that is farther 
 class LayerNormCache(NamedTuple):
     """What `layer_norm` remembers."""
 
-    x_hat: xp.ndarray  # (..., C), normalised
+    x_hat: xp.ndarray  # (..., C), normalized
     rstd: xp.ndarray  # (..., 1), one over the standard deviation
     gamma: xp.ndarray  # (C,)
 
@@ -20,7 +20,7 @@ class LayerNormCache(NamedTuple):
 def layer_norm(
     x: xp.ndarray, gamma: xp.ndarray, beta: xp.ndarray, eps: float = 1e-5
 ) -> tuple[xp.ndarray, LayerNormCache]:
-    """Give each token mean 0 and variance 1 over its features, then a learnt scale and shift.
+    """Give each token mean 0 and variance 1 over its features, then a learned scale and shift.
 
     x (..., C), gamma (C,), beta (C,) -> y (..., C). The variance is the biased one (divided by C), and eps is inside
     the root: the first entry of [1, 0, 0, 0] becomes 1.732. The paper gives no eps; this is PyTorch's. Raises TypeError

@@ -77,7 +77,7 @@ def kept_activations(
 
 
 def count_parameters(config: TransformerConfig | Seq2SeqConfig, kind: type[Layer] = Transformer) -> int:
-    """The number of learnt numbers of a model for `config`, without making that model.
+    """The number of learned numbers of a model for `config`, without making that model.
 
     The parameters of a small model are counted, with the lengths in their shapes replaced by the real ones. With
     experts it is the model itself, whose weights are zeros, which take no memory until they are read.

@@ -40,7 +40,7 @@ class Row(NamedTuple):
     name: str  # its place in the model, as in the names of parameters
     kind: str  # its class
     output: str  # the shape of its output, in letters
-    parameters: int  # the learnt numbers of this layer, without those counted in a row above
+    parameters: int  # the learned numbers of this layer, without those counted in a row above
     shared: bool  # whether it uses parameters of a row above
 
 

@@ -106,7 +106,7 @@ def config_from_huggingface(theirs: Mapping[str, Any], **changes: Any) -> Transf
     """The config.json of a Hugging Face model, as a dictionary -> TransformerConfig.
 
     Its "model_type" says which model it is; `changes` replaces single fields of our configuration. In training, their
-    T5 has one more dropout, after the last normalisation of each stack. It also has no longest sequence; our `max_len`
+    T5 has one more dropout, after the last normalization of each stack. It also has no longest sequence; our `max_len`
     is the length it was trained on, if the file gives it, or 512. Raises ValueError, with its name, for a setting that
     we cannot represent, and TypeError for a field of another type, or unless `theirs` is a dictionary.
     """

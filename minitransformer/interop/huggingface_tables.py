@@ -2,9 +2,9 @@
 
 BERT and T5 store a matrix transposed, (out, in), as PyTorch does; the matrices of GPT-2 are (in, out), like ours. Where
 their model has three matrices for queries, keys and values, ours has one with the three side by side. In the tables
-below C = d_model, F = d_ff, `i` counts the layers, and a line for a Linear or a normalisation means both of its arrays:
+below C = d_model, F = d_ff, `i` counts the layers, and a line for a Linear or a normalization means both of its arrays:
 
-    theirs weight, bias        ours W, b of a Linear, or gamma, beta of a normalisation
+    theirs weight, bias        ours W, b of a Linear, or gamma, beta of a normalization
 """
 
 from collections.abc import Iterable

@@ -3,7 +3,7 @@
 Both hold the same numbers under different names and in a different layout: PyTorch stores every matrix transposed,
 (out, in), and packs the three input projections of an attention along the first axis. `torch.nn.Transformer` has no
 embeddings and no output projection, so only the two stacks are exchanged. This file does not need torch: a tensor is
-recognised by its method `detach`.
+recognized by its method `detach`.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Layer normalisation on a GPU: one kernel forward; backward one for the rows, and two for the column sums."""
+"""Layer normalization on a GPU: one kernel forward; backward one for the rows, and two for the column sums."""
 
 from typing import Any
 

@@ -11,7 +11,7 @@ def xavier_uniform(
 ) -> np.ndarray:
     """Uniform in +-sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010) -> (fan_in, blocks * fan_out).
 
-    The paper does not say how it initialises weights; PyTorch's `nn.Transformer` uses this distribution. `blocks`
+    The paper does not say how it initializes weights; PyTorch's `nn.Transformer` uses this distribution. `blocks`
     independent matrices are side by side. With rng=None the weights are zeros, for uses where only shapes matter.
     """
     if rng is None:

@@ -1,4 +1,4 @@
-"""Layer normalisation with its scale and shift."""
+"""Layer normalization with its scale and shift."""
 
 import numpy as np
 from numpy.typing import DTypeLike

@@ -35,7 +35,7 @@ class PositionalEncoding(Layer):
 
 
 class LearnedPositions(Layer):
-    """y[b, t] = x[b, t] + P[t] with a learnt P (max_len, C): GPT-2, BERT, and row (E) of the paper's table 3.
+    """y[b, t] = x[b, t] + P[t] with a learned P (max_len, C): GPT-2, BERT, and row (E) of the paper's table 3.
 
     P is drawn from a normal distribution with standard deviation `std`, which should be close to that of the token
     vectors: 0.02 in GPT-2 and BERT, 1 where these are multiplied by sqrt(C). Raises ValueError for a sequence longer

@@ -79,7 +79,7 @@ class Transformer(EncoderDecoder):
         """Make a model with new weights: E (V, C), shared three times if tied, and two stacks (sections 3.1 and 3.4).
 
         `seed` chooses the initial weights; None makes them zero, for uses where only shapes matter. The paper does not
-        say how it initialises: here E has standard deviation 1 / sqrt(C), and the matrices are Xavier uniform. `dtype`
+        say how it initializes: here E has standard deviation 1 / sqrt(C), and the matrices are Xavier uniform. `dtype`
         is float32 for training, float64 or complex128 for proofs; ValueError for any other.
         """
         dtype = check_dtype(dtype)

@@ -15,7 +15,7 @@ CACHED_WORDS, CACHED_LENGTH = 200_000, 100  # how many encoded words are cached,
 
 NO_TOKEN = -1  # marks the ends of a word, and tokens that were merged
 
-Pair = tuple[int, int]  # ids of neighbours
+Pair = tuple[int, int]  # ids of neighbors
 
 
 class ByteMergingTokenizer(Tokenizer):

@@ -1,10 +1,10 @@
 """Learning which byte pairs to merge (Sennrich, Haddow and Birch 2016, section 3.2 and algorithm 1).
 
-    repeat   count every pair of neighbouring tokens inside the words
+    repeat   count every pair of neighboring tokens inside the words
              join the most frequent pair into a new token, wherever it stands
 
 Written like this, every merge would read all words again. Here every distinct word is stored once, and each pair keeps
-its count and its places. A merge touches only the places of its own pair and corrects the counts of its neighbours.
+its count and its places. A merge touches only the places of its own pair and corrects the counts of its neighbors.
 
     ids        l o w _ l o w e r _        END after each word, DEAD where a token was merged into the one before it
     weights    5 5 5 . 2 2 2 2 2 .        how often the word occurs in the text
@@ -71,7 +71,7 @@ class _Corpus:
         heapq.heapify(self.heap)
 
     def most_frequent_pair(self) -> tuple[Pair | None, int]:
-        """The pair to merge next and its count; None and 0 if no two tokens are neighbours any more."""
+        """The pair to merge next and its count; None and 0 if no two tokens are neighbors any more."""
         while self.heap:
             negative_count, pair = heapq.heappop(self.heap)
             count = self.counts[pair]
@@ -94,7 +94,7 @@ class _Corpus:
             heapq.heappush(self.heap, (-self.counts[changed_pair], changed_pair))
 
     def _join(self, left: int, right: int, new: int, changed: set[Pair]) -> None:
-        """Join the tokens at `left` and `right`, and correct the counts of the pairs with their neighbours."""
+        """Join the tokens at `left` and `right`, and correct the counts of the pairs with their neighbors."""
         ids, counts, places = self.ids, self.counts, self.places
         before, after, weight = self.previous[left], self.next[right], self.weights[left]
         if ids[before] != END:

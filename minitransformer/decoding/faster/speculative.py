@@ -6,7 +6,7 @@ p, what it would have said after each (Leviathan, Kalman and Matias 2023; Chen e
 turn:
 
     Accept   the guess x with probability min(1, p(x) / q(x)).
-    Else     draw the token from the residual max(0, p - q), normalised, and stop: the other guesses followed x.
+    Else     draw the token from the residual max(0, p - q), normalized, and stop: the other guesses followed x.
     At last  if all are accepted, draw one token more from p, which the pass has given, too.
 
 The text is distributed as if the large model had written it alone, whatever the draft is. A token x is accepted with

@@ -1,4 +1,4 @@
-"""Convolution along a sequence: each output is a sum over a few neighbouring tokens, each with a matrix of its own."""
+"""Convolution along a sequence: each output is a sum over a few neighboring tokens, each with a matrix of its own."""
 
 from typing import NamedTuple
 

@@ -108,7 +108,7 @@ def dpo_backward(dloss: Any, cache: DPOCache) -> tuple[xp.ndarray, xp.ndarray]:
 def group_advantages(rewards: xp.ndarray, group_size: int, eps: float = 1e-4) -> xp.ndarray:
     """How much better each answer is than the others to the same prompt: (reward - mean) / (deviation + eps).
 
-    rewards (N,), each `group_size` neighbours for one prompt -> advantages (N,) (Shao et al. 2024, section 4.1.2). The
+    rewards (N,), each `group_size` neighbors for one prompt -> advantages (N,) (Shao et al. 2024, section 4.1.2). The
     deviation is the unbiased one. Raises ValueError for groups of one, for rewards that are not whole groups, and for a
     reward that is nan or infinite, which would be in the mean of its whole group.
 

@@ -1,4 +1,4 @@
-"""Relative positions as in T5 (Raffel et al. 2020): a learnt number for each distance, added to the scores."""
+"""Relative positions as in T5 (Raffel et al. 2020): a learned number for each distance, added to the scores."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Root mean square normalisation (Zhang and Sennrich 2019): LayerNorm without the mean."""
+"""Root mean square normalization (Zhang and Sennrich 2019): LayerNorm without the mean."""
 
 from typing import NamedTuple
 
@@ -9,17 +9,17 @@ from minitransformer.functional.reductions import SMALL_EPS, column_dot, row_dot
 class RMSNormCache(NamedTuple):
     """What `rms_norm` remembers."""
 
-    x_hat: xp.ndarray  # (..., C), normalised
+    x_hat: xp.ndarray  # (..., C), normalized
     rrms: xp.ndarray  # (..., 1), one over the root mean square
     gamma: xp.ndarray  # (C,)
 
 
 def rms_norm(x: xp.ndarray, gamma: xp.ndarray, eps: float = 1e-5) -> tuple[xp.ndarray, RMSNormCache]:
-    """Give each token a mean square of 1 over its features, then a learnt scale (equation 4 of the source).
+    """Give each token a mean square of 1 over its features, then a learned scale (equation 4 of the source).
 
     x (..., C), gamma (C,) -> y (..., C). It keeps the property of LayerNorm that its authors found to matter: the size
-    of a token makes no difference. It leaves out the rest: no mean is subtracted, no shift is learnt. The source has no
-    eps; here it is inside the root, as in LayerNorm.
+    of a token makes no difference. It leaves out the rest: no mean is subtracted, no shift is learned. The source has
+    no eps; here it is inside the root, as in LayerNorm.
 
     Forward    r = 1 / sqrt(mean(x^2) + eps)        x_hat = x r        y = gamma x_hat
     Jacobian   dx_hat_i/dx_j = r (1[i = j] - x_hat_i x_hat_j / C)

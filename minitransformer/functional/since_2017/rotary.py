@@ -25,7 +25,7 @@ def rotary_tables(
     Computed in float64 and then cast. A `factor` other than 1 stretches a model that has been trained on short texts:
 
         original_len = None: all angles are divided by it, as if tokens were closer together (Chen et al. 2023)
-        original_len = L:    Llama 3.1. Pairs that turn more than 4 times in L tokens, which tell neighbours apart, keep
+        original_len = L:    Llama 3.1. Pairs that turn more than 4 times in L tokens, which tell neighbors apart, keep
                              their angles; of those that turn less than once, angles are divided; of the others with n
                              turns in L tokens, the share (n - 1) / (4 - 1) is kept, and the rest divided
 
@@ -54,7 +54,7 @@ def rotate(x: xp.ndarray, cos: xp.ndarray, sin: xp.ndarray) -> tuple[xp.ndarray,
     alike, q_t . k_s depends on their positions only through t - s: one angle undoes the other. v is not turned. Raises
     TypeError if x and the tables have different precisions.
 
-    Pairs of neighbours are the paper's. The code of GPT-NeoX and LLaMA pairs i with i + D / 2 instead. The result is
+    Pairs of neighbors are the paper's. The code of GPT-NeoX and LLaMA pairs i with i + D / 2 instead. The result is
     the same except for the order of a head's features: weights of one kind serve the other once the columns of W^Q and
     W^K are permuted.
 

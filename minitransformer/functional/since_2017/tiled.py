@@ -40,7 +40,7 @@ def tiled_attention(
 ) -> tuple[xp.ndarray, TiledAttentionCache]:
     """The function of `scaled_dot_product_attention`, computed in tiles of `tile` (queries, keys).
 
-    q (B, H, T, D), k and v (B, G, S, D) for G key heads, of which each serves H / G neighbouring heads of q; the other
+    q (B, H, T, D), k and v (B, G, S, D) for G key heads, of which each serves H / G neighboring heads of q; the other
     arguments as there. `pattern` says which tiles are visited; a pair must be allowed by `pattern` and by `allowed`.
     `tile` is by default TILE, or GPU_TILE on a GPU. Which weights dropout sets to 0 depends on it. Raises
     TypeError or ValueError for arguments that do not fit.
@@ -131,7 +131,7 @@ def _forward_rows(part, q, k, v, rows):
         rescale = xp.exp(before - shift)  # 0 in the first tile
         total *= rescale
         total += xp.ones((1, weights.shape[-2]), dtype) @ weights  # their sum; as a product it is faster
-        dropped, _ = part.dropout(weights, rows, columns)  # after the sum: dropout does not normalise again
+        dropped, _ = part.dropout(weights, rows, columns)  # after the sum: dropout does not normalize again
         sums *= rescale.swapaxes(-1, -2)
         sums += dropped.swapaxes(-1, -2) @ v[:, :, columns]
     total[total == 0] = 1  # a query that may attend to nothing: y = 0 / 1

@@ -248,7 +248,7 @@ def hidden_arrays(layer: Layer) -> tuple[dict[str, Parameter], dict[str, np.ndar
     """What the layer holds and `parameters()` does not find -> ({name: Parameter}, {name: array of floats}).
 
     Plain arrays in the library's own layers are tables, which have been proven constant, and read-only ones cannot be
-    learnt.
+    learned.
     """
     found = {id(parameter) for parameter in layer.parameters()}
     hidden, plain = {}, {}

@@ -43,7 +43,7 @@ class AttentionPositions(Layer):
         return None
 
     def bias_backward(self, dbias: xp.ndarray, T: int, S: int, start: int = 0) -> None:
-        """Add to the gradients of learnt parameters, from dbias (H, T, S), the sum of dscores over the batch."""
+        """Add to the gradients of learned parameters, from dbias (H, T, S), the sum of dscores over the batch."""
 
 
 class RotaryPositions(AttentionPositions):
@@ -105,7 +105,7 @@ class AlibiPositions(AttentionPositions):
 
 
 class RelativePositions(AttentionPositions):
-    """T5's relative positions (Raffel et al. 2020): a learnt number for each head and each bucket of distances.
+    """T5's relative positions (Raffel et al. 2020): a learned number for each head and each bucket of distances.
 
     Short distances have a bucket each, long ones share buckets; see `relative_buckets`. T5 has one such table for all
     layers of a stack, and no 1 / sqrt(D) in its scores. Raises ValueError as `relative_buckets` does.

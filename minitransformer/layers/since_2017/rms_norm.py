@@ -1,4 +1,4 @@
-"""Root mean square normalisation with its scale."""
+"""Root mean square normalization with its scale."""
 
 import numpy as np
 from numpy.typing import DTypeLike

@@ -50,7 +50,7 @@ class BERTEmbeddingCache(NamedTuple):
 
 
 class BERTEmbedding(Layer):
-    """The sum of token, position and segment vectors, normalised, with dropout (section 3, figure 2)."""
+    """The sum of token, position and segment vectors, normalized, with dropout (section 3, figure 2)."""
 
     def __init__(
         self, config: TransformerConfig, num_segments: int, rng: np.random.Generator | None, dtype: DTypeLike

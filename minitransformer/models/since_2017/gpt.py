@@ -57,7 +57,7 @@ class GPT(LanguageModel):
     def __init__(self, config: TransformerConfig, *, seed: int | None = 0, dtype: DTypeLike = np.float32) -> None:
         """Make a model with new weights: token vectors E (V, C), `config.num_layers` blocks, the output projection.
 
-        `seed` chooses the initial weights: normal with standard deviation 0.02 for E and learnt positions, as in GPT-2
+        `seed` chooses the initial weights: normal with standard deviation 0.02 for E and learned positions, as in GPT-2
         (with `config.scale_embeddings`, 1 / sqrt(C) and 1), and Xavier uniform for the matrices. None makes them zero,
         for uses where only shapes matter. `dtype` is float32 for training, float64 or complex128 for proofs;
         ValueError for any other.

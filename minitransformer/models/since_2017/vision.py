@@ -47,7 +47,7 @@ class Patches(Linear):
 class ViT(BERT):
     """BERT's encoder and classifier on images: pixels (B, n P), row by row, -> logits (B, K).
 
-    As in BERT, class 0 is padding, and so is pixel 0: grey levels are counted from 1 to `config.vocab_size` - 1.
+    As in BERT, class 0 is padding, and so is pixel 0: gray levels are counted from 1 to `config.vocab_size` - 1.
     `config.max_len` is 1 + n, and both n and P = `patch_size` are squares.
     """
 
