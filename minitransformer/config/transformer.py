@@ -30,7 +30,7 @@ POSITIONS = {
 class TransformerConfig(ModelConfig):
     """Sizes and switches of a model; the defaults are the paper's base model (table 3).
 
-    All models use it: `gpt_config`, `bert_config` and `t5_config` set the fields to those models' choices. Raises
+    GPT, BERT and T5 use it, too: `gpt_config`, `bert_config` and `t5_config` set the fields to their choices. Raises
     ValueError or TypeError, naming the field, for invalid values.
 
     Fields:
