@@ -69,7 +69,7 @@ def pytest_configure(config):
     config.stash[LEFT_OUT] = False
     examples = EXAMPLES.get(tier(config), 3)
     slow = [HealthCheck.too_slow]  # a busy machine is no failure
-    settings.register_profile("suite", max_examples=examples, suppress_health_check=slow)
+    settings.register_profile("suite", max_examples=examples, deadline=None, suppress_health_check=slow)
     settings.load_profile("suite")
 
 

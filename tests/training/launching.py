@@ -10,6 +10,7 @@ from typing import NamedTuple
 from experiments.measuring.mpiexec import find_mpiexec
 
 ROOT = Path(__file__).parents[2]
+PATHS = os.pathsep.join(filter(None, [str(ROOT), str(ROOT / "lessons"), os.environ.get("PYTHONPATH")]))
 PATIENCE = 120.0  # seconds, on a busy machine
 try:
     MPIEXEC, MISSING = find_mpiexec("this test"), ""
@@ -35,11 +36,10 @@ class Processes:
         for path in folder.glob("pid-*"):
             path.unlink()
         words = [MPIEXEC, "-n", str(count), sys.executable, "-m", "tests.training.failing", what, str(rank)]
-        paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
         self.launcher = subprocess.Popen(
             [*words, *map(str, arguments)],
             cwd=folder,
-            env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+            env={**os.environ, "PYTHONPATH": PATHS, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

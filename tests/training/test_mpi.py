@@ -20,7 +20,7 @@ from minitransformer.training.parallel.processes import ProcessParallel
 from tests.helpers import relative_error
 from tests.kills import same_weights
 from tests.kills_mpi import kill_again_and_again
-from tests.training.launching import MISSING, MPIEXEC, ROOT, Processes, launch
+from tests.training.launching import MISSING, MPIEXEC, PATHS, ROOT, Processes, launch
 
 pytestmark = [
     pytest.mark.exhaustive,
@@ -30,6 +30,7 @@ pytestmark = [
 
 COPY = ("train", "copy", "--batch-size", 5, "--name", "copy")
 QUICK = (*COPY, "--steps", 8, "--checkpoint-interval", 3)
+EARLY = "minitransformer train: "  # before the task is known
 LINE = "minitransformer train: "
 weekly = partial(pytest.param, marks=pytest.mark.weekly)
 
@@ -116,7 +117,8 @@ def communicate():
 def test_sums_in_order_are_exact_and_those_in_any_order_and_a_gradient_right_to_rounding(count):
     code = "from tests.training.test_mpi import communicate; communicate()"
     command = [MPIEXEC, "-n", str(count), sys.executable, "-m", "mpi4py", "-c", code]
-    subprocess.run(command, cwd=ROOT, check=True, timeout=120, stdin=subprocess.DEVNULL)
+    environment = {**os.environ, "PYTHONPATH": PATHS}
+    subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=120, stdin=subprocess.DEVNULL)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +129,12 @@ def test_sums_in_order_are_exact_and_those_in_any_order_and_a_gradient_right_to_
         ("unknown option", 1, 2, "minitransformer train copy: rank 1 of 2: unrecognized arguments: --fly (see "),
         ("exit", 1, 2, f"{LINE}rank 1 of 2: the process ends before its work is done"),
         ("stop", 1, 2, f"{LINE}rank 1 has not answered for 3 seconds (--timeout)"),
-        ("end before the others are joined", 1, 2, "minitransformer: rank 1 has ended before it joined the others"),
+        (
+            "end before the others are joined",
+            1,
+            2,
+            f"{EARLY}rank 1 has ended before it joined the others",
+        ),
         weekly("memory", 0, 2, f"{LINE}not enough memory: Unable to allocate 1.00 GiB; no checkpoint has been saved"),
         weekly("interrupt", 1, 130, f"{LINE}rank 1 of 2: stopped"),
         weekly("other steps", 1, 2, f"{LINE}--steps is 7 in rank 1, and 8 in rank 0"),
@@ -138,7 +145,7 @@ def test_sums_in_order_are_exact_and_those_in_any_order_and_a_gradient_right_to_
         weekly("backend", 0, 2, f"{LINE}backend 'cupy' needs the package CuPy"),
         weekly("runs in a file", 1, 2, f"{LINE}--runs is pid-1 in rank 1, and runs in rank 0"),
         weekly("unknown option", 0, 2, "minitransformer train copy: unrecognized arguments: --fly (see "),
-        weekly("end before the others are joined", 0, 2, "minitransformer: rank 1 of 2: rank 0 has ended before it "),
+        weekly("end before the others are joined", 0, 2, f"{EARLY}rank 1 of 2: rank 0 has ended before it "),
     ],
 )
 def test_error_of_one_process_ends_all_and_is_printed_once(what, rank, status, message, tmp_path):
