@@ -30,7 +30,6 @@ pytestmark = [
 
 COPY = ("train", "copy", "--batch-size", 5, "--name", "copy")
 QUICK = (*COPY, "--steps", 8, "--checkpoint-interval", 3)
-EARLY = "minitransformer train: "  # before the task is known
 LINE = "minitransformer train: "
 weekly = partial(pytest.param, marks=pytest.mark.weekly)
 
@@ -133,7 +132,7 @@ def test_sums_in_order_are_exact_and_those_in_any_order_and_a_gradient_right_to_
             "end before the others are joined",
             1,
             2,
-            f"{EARLY}rank 1 has ended before it joined the others",
+            f"{LINE}rank 1 has ended before it joined the others",
         ),
         weekly("memory", 0, 2, f"{LINE}not enough memory: Unable to allocate 1.00 GiB; no checkpoint has been saved"),
         weekly("interrupt", 1, 130, f"{LINE}rank 1 of 2: stopped"),
@@ -145,7 +144,7 @@ def test_sums_in_order_are_exact_and_those_in_any_order_and_a_gradient_right_to_
         weekly("backend", 0, 2, f"{LINE}backend 'cupy' needs the package CuPy"),
         weekly("runs in a file", 1, 2, f"{LINE}--runs is pid-1 in rank 1, and runs in rank 0"),
         weekly("unknown option", 0, 2, "minitransformer train copy: unrecognized arguments: --fly (see "),
-        weekly("end before the others are joined", 0, 2, f"{EARLY}rank 1 of 2: rank 0 has ended before it "),
+        weekly("end before the others are joined", 0, 2, f"{LINE}rank 1 of 2: rank 0 has ended before it "),
     ],
 )
 def test_error_of_one_process_ends_all_and_is_printed_once(what, rank, status, message, tmp_path):
