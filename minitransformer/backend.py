@@ -148,7 +148,6 @@ def fused(plain: Callable[..., Any]) -> Callable[..., Any]:
         result = getattr(importlib.import_module("minitransformer.kernels"), name)(*args, **kwargs)
         return plain(*args, **kwargs) if result is NotImplemented else result
 
-    dispatch.is_fused = True  # type: ignore[attr-defined]
     return dispatch
 
 

@@ -65,7 +65,7 @@ def tables(rows: Rows) -> list[Table]:
         if name.startswith("DPO"):
             moved = np.array([run["moved"][(number - 1) * steps : number * steps][-25:] for run in runs]).mean(axis=1)
             moves.append([name, *(spread(moved[:, i], ".2f") for i in (2, 0, 3, 1))])
-    reached = ["learnt from", "right", "log p of the right answer", "answers drawn", "processor (s)"]
+    reached = ["learned from", "right", "log p of the right answer", "answers drawn", "processor (s)"]
     pairs = ["log p", "chosen, reference", "chosen, model", "rejected, reference", "rejected, model"]
     return [Table("what was reached", reached, lines), Table("the pairs of DPO", pairs, moves)]
 

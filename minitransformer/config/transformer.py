@@ -18,8 +18,8 @@ ATTENTION = {
 }
 POSITIONS = {
     "sinusoidal": "fixed sines and cosines are added to the input: the paper",
-    "learned": "a learnt vector for each position is added to the input: GPT-2, BERT",
-    "relative": "a learnt number for each distance is added to the scores: T5",
+    "learned": "a learned vector for each position is added to the input: GPT-2, BERT",
+    "relative": "a learned number for each distance is added to the scores: T5",
     "rope": "queries and keys are rotated by angles: LLaMA, GPT-NeoX",
     "alibi": "scores fall linearly with distance: BLOOM, MPT",
     "none": "only a causal mask tells the model where a token is",

@@ -110,7 +110,7 @@ def from_huggingface(state: Mapping[str, Any], theirs: Mapping[str, Any]) -> dic
 
 
 def _match(state, theirs):
-    """Check that every name and shape agrees -> their tensors by plain name, the table of ours, and BERT's options."""
+    """Check all names and shapes -> their tensors by plain name, the table of our names, and BERT's options."""
     config, kind = config_from_huggingface(theirs), theirs["model_type"]
     if config.num_layers > len(state):
         raise ValueError(f"the config has {config.num_layers:,} layers, and the state only {len(state)} tensors")

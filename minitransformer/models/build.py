@@ -48,7 +48,7 @@ class Builder:
 
     def __init__(self, config: TransformerConfig, rng: np.random.Generator | None, dtype: DTypeLike) -> None:
         self.config = config
-        self.rng, self.dtype = rng, dtype
+        self.dtype = dtype
         self.options: dict[str, Any] = {"rng": rng, "dtype": dtype}
 
     def encoder(self) -> Encoder:

@@ -70,7 +70,8 @@ def decorated():
     """{kernel function: the decorated formula} for all of the library."""
     files = pkgutil.iter_modules(functional.__path__, "minitransformer.functional.")
     modules = [importlib.import_module(file.name) for file in files] + [optimizers]
-    functions = {value for module in modules for value in vars(module).values() if hasattr(value, "is_fused")}
+    values = {value for module in modules for value in vars(module).values() if inspect.isfunction(value)}
+    functions = [value for value in values if value.__code__.co_name == "dispatch"]
     return {getattr(kernels, function.__name__.lstrip("_")): function for function in functions}
 
 

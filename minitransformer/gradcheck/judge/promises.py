@@ -29,8 +29,8 @@ HIDDEN = (
     "of the layer, or put it into a list or tuple"
 )
 PLAIN = (
-    "the output depends on {}, a plain array that parameters() does not find: if it is learnt, make it a Parameter; if "
-    "it is a constant, make it read-only with .setflags(write=False)"
+    "the output depends on {}, a plain array that parameters() does not find: if it is learned, make it a Parameter; "
+    "if it is a constant, make it read-only with .setflags(write=False)"
 )
 REUSED = "a later backward changes the gradient that this one returned: return an array that nothing else writes into"
 LAYOUTS: dict[str, Callable[[Any], Any]] = {

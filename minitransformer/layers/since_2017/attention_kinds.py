@@ -114,7 +114,7 @@ class TiledAttention(IncrementalAttention):
         return tiled_attention_backward(dy, cache)
 
     def make_kv_cache(self, shape: tuple[int, int, int, int], dtype: DTypeLike) -> KVCache:
-        """As in the base class. With nothing but a window, only the tokens in the window are kept."""
+        """As in the base class. If the pattern is only a window, just the tokens inside it are kept."""
         window = self.pattern.window
         if window is None or self.pattern.stride or self.pattern.num_global:
             return KVCache(shape, dtype)
