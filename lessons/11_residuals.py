@@ -5,7 +5,7 @@
 #
 # **The paper puts a norm after each sub-layer, most code before it. Who is right, and what does it change?**
 #
-# 12 min, with a pencil 30, going deeper 7 · runs in 50 s (fast: 9 s) · needs 02, 04, 06, 08, 10 · difficulty 3 of
+# 12 min, with a pencil 30, going deeper 8 · runs in 50 s (fast: 9 s) · needs 02, 04, 06, 08, 10 · difficulty 3 of
 # 5 · paper: sections 3.1 and 5.4, figure 1
 #
 # ## What the row would forget
@@ -365,6 +365,17 @@ for (placement, warmup), (losses, gradients, rows) in runs.items():
 #
 # The mean square of the mask is 0.9 · (1/0.9)² = 1/0.9, so its variance is 1/0.9 − 1 = 1/9. A feature of 3 becomes 0 in
 # one case in ten and 3.33 in the others. Its mean is 3, its standard deviation 3 · √(1/9) = 1.
+#
+# ### Dropout on attention weights
+#
+# Much code also drops attention weights, after the softmax, and its readers ask why a printed row doesn't sum to 1, or
+# why a weight is larger than 1. A row of the softmax, p, does sum to 1. The row that multiplies the values is a
+# different one, mask ∘ p, and it sums to 1 only on average. The way back needs both:
+#
+#     o  = (mask ∘ p) v
+#     dv = (mask ∘ p)ᵀ do                  the weights that the values met
+#     dp = mask ∘ (do vᵀ)
+#     ds = p ∘ (dp − p·dp)                 the softmax's own output, as in lesson 06
 #
 # ### What a sub-layer adds, before and after one step
 #

@@ -438,12 +438,11 @@ for name, found in by_age.items():
 # ### The questions
 #
 # 1. dq_t = do_t Z_tᵀ has the state that the query has met. The later tokens were not in it, and they may not matter.
-#    One can go back to it by taking products off the last state, at the price of rounding.
-# 2. Half. Every token is in the sum, but with D = 16 and 128 pairs only 10 % can be found. Nothing is thrown away, but
-#    how much can be found again is limited by D.
-# 3. (S − 1)/D stays at 0.44 for D = 457,141, and the matrix then has D² numbers, 2.1e11. All keys and values of that
-#    width are 1.8e11 numbers, so nothing is saved. (Fewer would do, since the noise spreads over more directions.)
-# 4. To the first token: one layer of full attention has no limit, and the others add nothing to that.
+# One can go back to it by taking products off the last state, at the price of rounding. 2. Half. Every token is in the
+# sum, but with D = 16 and 128 pairs only 10 % can be found. Nothing is thrown away, but how much can be found again is
+# limited by D. 3. (S − 1)/D stays at 0.44 for D = 457,141. Only the keys must be that wide. With values of 16 numbers
+# the state has 7,314,256 numbers, and a cache of all pairs, with keys and values of 16 numbers, has 6,400,000, so
+# nothing is saved. 4. To the first token: one layer of full attention has no limit, and the others add nothing to that.
 # 5. In the T rows of k and v: it keeps 2 · 128 · 16 = 4,096 numbers, where the state has 256.
 #
 # The exercise. First: k_t Z_t = k_t Z_(t−1) + (k_t k_tᵀ)(v_t − k_t Z_(t−1)) = v_t, since k_t k_tᵀ = 1. For a key at

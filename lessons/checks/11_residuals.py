@@ -3,6 +3,7 @@
 import numpy as np
 
 from minitransformer.functional import layer_norm, layer_norm_backward, linear, linear_backward, relu, relu_backward
+from minitransformer.gradcheck import complex_step
 from minitransformer.layers import FeedForward, LayerNorm, Residual
 
 HANDS = {
@@ -155,6 +156,7 @@ def verify_deeper(lesson, run):
         up.append((((a > 0) * a) @ W_2).var())
         down.append((((dy @ W_2.T) * (a > 0)) @ W_1.T).var())
     gain = 2 * width * hidden / (width + hidden) ** 2
+    lesson.check("dropout on attention weights: ds and dv", dropped_weights(rng), 1e-13)
     lesson.check("a feed-forward network's gain, forward", abs(np.mean(up) / gain - 1), 0.05)
     lesson.check("a feed-forward network's gain, backward", abs(np.mean(down) / gain - 1), 0.05)
     expected = {"post": 1, "pre": (1 + 24 * 4 / 9) ** 0.5}
@@ -163,6 +165,23 @@ def verify_deeper(lesson, run):
         found = feed_forward_stack(placement)
         lesson.check(f"{placement}-norm, feed-forward networks alone: |dx|", abs(found / ratio - 1), 0.1)
     lesson.quote("2/√5 = 0.89 instead of 0.71", 2, 5, 2 / 5**0.5, 2**-0.5)
+
+
+def dropped_weights(rng):
+    """The error of the gradients of o = (mask ∘ softmax(s)) v, as they stand in the prose."""
+    s, v, do = rng.standard_normal((5, 7)), rng.standard_normal((7, 3)), rng.standard_normal((5, 3))
+    mask = (rng.random(s.shape) > 0.4) / 0.6
+
+    def softmax(s):
+        p = np.exp(s - s.real.max(axis=-1, keepdims=True))
+        return p / p.sum(axis=-1, keepdims=True)
+
+    p = softmax(s)
+    dv, dp = (mask * p).T @ do, mask * (do @ v.T)
+    ds = p * (dp - (p * dp).sum(axis=-1, keepdims=True))
+    true_s = complex_step(lambda s: (do * ((mask * softmax(s)) @ v)).sum(), s)
+    true_v = complex_step(lambda v: (do * ((mask * p) @ v)).sum(), v)
+    return max(np.abs(ds - true_s).max(), np.abs(dv - true_v).max())
 
 
 def feed_forward_stack(placement):

@@ -60,8 +60,8 @@ def quote_sizes(lesson, run):
     lesson.quote("2 · 128 · 16 = 4,096 numbers, where the state has 256", 2, 128, 16, 2 * 128 * 16, 16**2)
     D = (200000 - 1) / (7 / 16)
     lesson.quote("stays at 0.44 for D = 457,141", 7 / 16, D)
-    lesson.quote("has D² numbers, 2.1e11", D**2)
-    lesson.quote("of that width are 1.8e11 numbers", 2 * 200000 * D)
+    lesson.quote("With values of 16 numbers the state has 7,314,256 numbers", 16, round(D) * 16)
+    lesson.quote("with keys and values of 16 numbers, has 6,400,000", 16, 2 * 16 * 200000)
 
 
 def quote_recall(lesson, run):

@@ -230,3 +230,23 @@ def test_garbage_where_nothing_counts_does_not_reach_the_loss():
     old = log_probs(logits(4))[0]
     garbage = device(np.where(COUNTED, host(old), np.nan))
     assert grpo_dlogits(z, garbage, ref_log_p=garbage, beta=0.1)[0] == grpo_dlogits(z, old, ref_log_p=old, beta=0.1)[0]
+
+
+def test_the_penalty_follows_the_divergence_of_the_reference_from_the_model():
+    """All V answers of one token, each with its probability: a mean over samples without the samples."""
+    z, ref = (host(random_array(np.random.default_rng(seed), 1, 1, V)) for seed in (4, 5))
+    answers, every = np.arange(V)[:, None], np.ones((V, 1), bool)
+    log_p, cache_p = log_probs(device(z.repeat(V, axis=0)), answers, every)
+    ref_log_p, _ = log_probs(device(ref.repeat(V, axis=0)), answers, every)
+    loss, cache = grpo(log_p, log_p, device(np.zeros(V)), device(every), ref_log_p=ref_log_p, beta=1.0)
+    pi, q = probabilities(z)[0, 0], probabilities(ref)[0, 0]
+    dlog_p = host(grpo_backward(1.0, cache)) * V * pi[:, None]  # each answer's share is its probability, not 1 / V
+    dz = host(token_log_probs_backward(device(dlog_p), cache_p)).sum(axis=(0, 1))
+    toward_reference = pi - q  # d KL(ref || pi) / dz, as that is -sum q log softmax(z) and a constant
+    log_ratio = np.log(pi / q)
+    from_model = pi * (log_ratio - (pi * log_ratio).sum())  # d KL(pi || ref) / dz
+    assert relative_error(dz, toward_reference) <= 1e-13
+    assert relative_error(dz, from_model) >= 0.05
+    values = np.exp(-log_ratio) + log_ratio - 1
+    assert (pi * values).sum() == pytest.approx((pi * log_ratio).sum(), rel=1e-13)  # its value is KL(pi || ref)
+    assert float(loss) == pytest.approx(values.mean(), rel=1e-13)

@@ -152,6 +152,9 @@ def grpo(
     Remember   dlog_p / dloss, which is made of what the forward pass has computed anyway
     Check      advantages of 0 and no penalty: no gradient; clipped tokens: none; the penalty is never below 0
 
+    The penalty's value estimates KL(model || reference), but over answers that the model has just written the mean of
+    its gradient is that of KL(reference || model), which pulls the model over all that the reference may write.
+
     Why is the loss 0 in the first step, and the model learns all the same? While the model is still the one that wrote
     the answers, rho is 1, so the loss is minus the mean of the advantages, which is 0 by their definition. But rho
     changes as log_p does, and each answer is pulled by its own advantage: dlog_p = -A share, the policy gradient. So
