@@ -98,9 +98,9 @@ def from_huggingface(state: Mapping[str, Any], theirs: Mapping[str, Any]) -> dic
     """The weights of one of their models under our names -> {our name: array}, as copies on the host.
 
     `state` {their name: tensor, or anything else that `numpy.asarray` accepts} is from GPT2LMHeadModel, BertForMaskedLM
-    (or BertForPreTraining, which has one more head), BertForSequenceClassification, T5ForConditionalGeneration or, by
-    the names in its file, one of the decoders; `theirs` is their configuration as a dictionary. `gpt2_table`,
-    `bert_table`, `t5_table` and `decoder_table` list the names.
+    (or BertForPreTraining, which has one more head), BertForSequenceClassification, BertModel, which has no head,
+    T5ForConditionalGeneration or, by the names in its file, one of the decoders; `theirs` is their configuration as a
+    dictionary. `gpt2_table`, `bert_table`, `t5_table` and `decoder_table` list the names.
 
     Raises ValueError, naming the tensors, if one is missing or unexpected, has a wrong shape or numbers that are not
     finite, or if two names of one tensor have different values.
@@ -120,7 +120,10 @@ def _match(state, theirs):
     table = TABLES[kind](config, **options)
     shapes = {tensor.name: tensor.shape for source in table.values() for tensor in source.tensors}
     _merge_copies(given, {copy: name for copy, name in COPIES[kind].items() if name in shapes}, shapes, theirs)
-    check_names("the Hugging Face state does not fit its config", given, shapes)
+    complaint, missing = "the Hugging Face state does not fit its config", shapes.keys() - given.keys()
+    if missing and all(name.startswith(("lm_head.", "decoder.")) for name in missing):  # a LlamaModel, T5EncoderModel
+        complaint += ", and of models without a head or a decoder, only BertModel can be read"
+    check_names(complaint, given, shapes)
     for name, shape in shapes.items():
         if given[name].shape != shape:
             raise ValueError(
@@ -132,7 +135,8 @@ def _match(state, theirs):
 def _bert_options(given, theirs):
     """The tensors without a pooler that is for a head that we do not have, and the options of our BERT."""
     classes = given.get("classifier.bias")
-    if classes is None:  # BertForPreTraining's pooler
+    num_classes = 0 if classes is None else math.prod(classes.shape)
+    if classes is None:  # the pooler of BertForPreTraining or BertModel
         given = {name: tensor for name, tensor in given.items() if not name.startswith("pooler.dense.")}
     elif not any(name.startswith("pooler.dense.") for name in given):
         raise ValueError(
@@ -140,7 +144,8 @@ def _bert_options(given, theirs):
             "our classifier is for whole texts, a BertForSequenceClassification"
         )
     segments = complete_config(theirs)[1]["type_vocab_size"]
-    return given, {"num_segments": segments, "num_classes": None if classes is None else math.prod(classes.shape)}
+    masked = any(name.startswith("cls.predictions.") for name in given)
+    return given, {"num_segments": segments, "num_classes": None if masked else num_classes}
 
 
 def _plain_names(state, kind):

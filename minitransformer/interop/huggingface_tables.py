@@ -73,7 +73,7 @@ def gpt2_table(config: TransformerConfig) -> dict[str, Source]:
 
 
 def bert_table(config: TransformerConfig, num_segments: int, num_classes: int | None) -> dict[str, Source]:
-    """{our name: Source} for BertForMaskedLM or, with `num_classes`, for BertForSequenceClassification.
+    """{our name: Source} for BertForMaskedLM, with `num_classes` BertForSequenceClassification, with 0 BertModel.
 
     The names are without the prefix "bert." that all tensors outside the heads have.
 
@@ -92,7 +92,7 @@ def bert_table(config: TransformerConfig, num_segments: int, num_classes: int | 
         cls.predictions.transform.dense                  head.transform
         cls.predictions.transform.LayerNorm              head.norm
         cls.predictions.bias                             head.b                          (V,)
-        pooler.dense                                     head.pooler, with num_classes
+        pooler.dense                                     head.pooler, with num_classes; BertModel's is left out
         classifier                                       head.classes, with num_classes
     """
     C, V = config.d_model, config.vocab_size
@@ -104,6 +104,8 @@ def bert_table(config: TransformerConfig, num_segments: int, num_classes: int | 
     }
     for i in range(config.num_layers):
         table |= _bert_layer(f"encoder.layers.{i}", f"encoder.layer.{i}", config)
+    if num_classes == 0:
+        return table
     if num_classes is not None:
         table |= _linear("head.pooler", ["pooler.dense"], C, C)
         return table | _linear("head.classes", ["classifier"], C, num_classes)

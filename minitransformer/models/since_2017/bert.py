@@ -1,6 +1,6 @@
 """Encoder-only (Devlin et al. 2019): every token sees every other; the model predicts those that are masked."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -161,6 +161,17 @@ class ClassifierHead(Layer):
         return dx
 
 
+class NoHead(Layer):
+    """The place of a head in a model that has none, such as a BERT that was trained to compare sentences."""
+
+    def forward(self, x: xp.ndarray, rng: np.random.Generator | None = None) -> NoReturn:
+        """ValueError, with what to do: there are no logits."""
+        raise ValueError(
+            "this model has no head, so it computes features and no logits: call `model.features(ids)`, or give it a "
+            "head with `minitransformer train classify --from FOLDER` (labels) or `train masked --from FOLDER` (tokens)"
+        )
+
+
 class BERTFeaturesCache(NamedTuple):
     """What `BERT.features` remembers."""
 
@@ -178,6 +189,8 @@ class BERTCache(NamedTuple):
 class BERT(Layer):
     """An encoder with a head: logits (B, T, V) of masked tokens, or with `num_classes` logits (B, K) of a sequence.
 
+    With `num_classes` = 0 there is no head: the model computes `features` and no logits, and asking for them is an error.
+
     Compared with the Transformer only the attention mask and the loss change: only padding is hidden from attention,
     and only masked tokens count in the loss. See `bert_config`, and `MaskedTask`, which masks tokens. In training, a
     target of 0 is padding and is ignored: number the classes from 1, and let `num_classes` be their number plus one.
@@ -187,7 +200,7 @@ class BERT(Layer):
     config: TransformerConfig
     embedding: BERTEmbedding
     encoder: Encoder
-    head: Layer  # a MaskedHead or a ClassifierHead
+    head: Layer  # a MaskedHead, a ClassifierHead or NoHead
     options: dict[str, Any]
 
     def __init__(
@@ -201,17 +214,17 @@ class BERT(Layer):
     ) -> None:
         """Make a model with new weights: vectors of V tokens and `num_segments` segments, an encoder, and the head.
 
-        `num_classes` = K selects the classifier instead of the head for masked tokens. `seed` chooses the initial
+        `num_classes` = K selects the classifier instead of the head for masked tokens, 0 none. `seed` chooses the initial
         weights: normal with standard deviation 0.02 for all vectors, as in BERT, and Xavier uniform for the matrices;
         None makes them zero, for uses where only shapes matter. `dtype` is float32 for training, float64 or complex128
         for proofs.
-        Raises ValueError for any other dtype and for `num_segments` or `num_classes` below 1.
+        Raises ValueError for any other dtype, for `num_segments` below 1 and for `num_classes` below 0.
         """
         dtype = check_dtype(dtype)
         self.config = config
         check_integer("num_segments", num_segments, least=1)
         if num_classes is not None:
-            check_integer("num_classes", num_classes, least=1)
+            check_integer("num_classes", num_classes, least=0)
         self.options = {
             "num_segments": num_segments,
             "num_classes": num_classes,
@@ -222,7 +235,7 @@ class BERT(Layer):
         if num_classes is None:
             self.head = MaskedHead(self.embedding.tokens.E, config, rng, dtype)
         else:
-            self.head = ClassifierHead(num_classes, config, rng, dtype)
+            self.head = ClassifierHead(num_classes, config, rng, dtype) if num_classes else NoHead()
         self.as_built = describe(self)
 
     def forward(
