@@ -11,8 +11,7 @@
 # ## One vector for a whole sentence
 #
 # In 2014 a neural translator had two halves. One read the sentence, word after word, and kept what it had understood in
-# a single vector; the other wrote the translation, and this vector was all that it knew. Short sentences came out well,
-# and in many translators long ones fell apart.
+# a single vector; the other wrote the translation, and this vector was all that it knew. Long sentences fell apart.
 #
 # Suppose that our model worked this way: it reads «s», «t», «o», «p», letter by letter, and hands over six numbers. Its
 # answer must end in «s», the letter that it read first. If it gets that one wrong, the complaint has to go back through
@@ -73,11 +72,10 @@ example = running_example()
 #     cell_t = forget_t ∘ cell_(t−1) + write_t ∘ new_t
 #     y_t = read_t ∘ tanh(cell_t)
 #
-# (Other texts call them `o`, `i`, `f`, `g`, `c` and `h`. Mind the name of the forget gate: at 1 it forgets nothing.)
+# (Other texts call them `o`, `i`, `f`, `g`, `c` and `h`. The forget gate forgets nothing at 1.)
 #
-# > **1997.** Sepp Hochreiter and Jürgen Schmidhuber publish the LSTM, six years after Hochreiter's diploma thesis had
-# > shown why gradients fade in recurrent networks. Their cell has no forget gate, so its factor from one step to the
-# > next is exactly 1, and they call this the constant error carousel. A gate that can forget is added in 2000, by Gers,
+# > **1997.** Sepp Hochreiter and Jürgen Schmidhuber publish the LSTM. Their cell has no forget gate, so its factor from
+# > one step to the next is exactly 1: the constant error carousel. A gate that can forget is added in 2000, by Gers,
 # > Schmidhuber and Cummins.
 
 
@@ -119,7 +117,7 @@ show("cells (T, C)", [step.cell for step in steps], SOURCE, digits=2)
 # ## Two ways out of a cell
 #
 # For the way back, ask which numbers are computed from cell_t. There are two: what its own step says, y_t, and the next
-# cell. Both derivatives are plain factors:
+# cell. Both derivatives are factors:
 #
 #     ∂y_t/∂cell_t = read_t (1 − tanh²(cell_t))                    tanh' = 1 − tanh²
 #     ∂cell_(t+1)/∂cell_t = forget_(t+1)                           cell_t stands there once, behind this gate
@@ -138,7 +136,7 @@ lesson.judge("dcell_o", dcell_o)
 #
 #     dcell_t = dcell_(t+1) ∘ forget_(t+1) + dy_t ∘ read_t ∘ (1 − tanh²(cell_t))
 #
-# From the cell it goes on to the sums. A gate gets the gradient of the product that it is part of, times the other
+# A gate gets the gradient of the product that it is part of, times the other
 # factor of this product, and passes it on through its own sigmoid, whose derivative is gate · (1 − gate). For the
 # forget gate this gives
 #
@@ -186,8 +184,8 @@ lesson.check("dx, dW_y and db, against the library's", max(error(*part) for part
 #                     = forget_T · forget_(T−1) · ... · forget_2
 #
 # The bias of a fresh LSTM is 0, so its gates scatter around sigmoid(0) = 1/2, as those above do. If each of them were
-# 1/2, the product would be 2^−(T−1). After 24 steps that is 6.0e-8, about the rounding error of float32, so beside a
-# near token it is lost in a sum such as dW_x. After 1,023 steps it is 1.1e-308, and so far the colleague is right.
+# 1/2, the product would be 2^−(T−1). After 24 steps that is 6.0e-8, about the rounding error of float32. After 1,023
+# steps it is 1.1e-308, and so far the colleague is right.
 #
 # But we choose the bias that a gate begins with. Let the forget gate begin at ln T, to reach back over the whole text:
 #
@@ -204,26 +202,24 @@ kept = (T / (T + 1)) ** (T - 1)
 lesson.compare("left after 1,023 gates", guess, kept)
 
 # %% [markdown]
-# It is more than a third, even for a million tokens, because the product tends to a constant:
+# It is more than a third, because the product tends to a constant:
 #
 #     (T/(T+1))^(T−1) = (1 + 1/T)^−(T−1) → 1/e = 0.368             (1 + 1/T)^T → e
 #
-# The cell is lesson 11's path around a sub-layer, twenty years before the Transformer.
+# The cell is lesson 11's path around a sub-layer.
 #
-# One thing is missing. Let each token write half of what it has to tell into a cell that forgets nothing, and after a
-# thousand tokens the cell is so large that its tanh is flat. Tallec and Ollivier (2018), whose recipe this is,
-# therefore begin the write gate at −ln T. Then
+# But a cell that forgets nothing, and lets in half of what each token tells, grows until its tanh is flat. So the
+# recipe (Tallec and Ollivier 2018) has a second half: the write gate begins at −ln T.
 #
 #     write = sigmoid(−ln T) = 1 / (T + 1)                           sigmoid(−z) = 1 − sigmoid(z)
 #     forget + write = T/(T + 1) + 1/(T + 1) = 1
 #
-# and the cell is a running mean of what its tokens tell: to hold T of them, it lets in about 1/T of each.
+# The cell is now a running mean: to hold T tokens, it lets in about 1/T of each.
 #
 # ## The first attention
 #
 # Bahdanau, Cho and Bengio did not repair the reader. They let it keep all its vectors, one for each of the S tokens (T
-# now counts queries), and the half that writes looks at all of them. A small network compares query and key: it adds
-# them, takes the tanh, and lets one vector, the scorer, make a number of the result:
+# now counts queries), and the half that writes looks at all of them. A small network compares query and key:
 #
 #     match_tjd = tanh(q_td + k_jd)
 #     s_tj = Σ_d scorer_d match_tjd
@@ -354,18 +350,17 @@ for name, values in reach.items():
 # %% [markdown]
 # ![The gradient of the first token over its distance from the loss](../plots/17_why_attention.png)
 #
-# Two of the LSTMs fall off the picture, like 2^−T. Both attentions follow a straight line, like 1/S, and the LSTM with
-# the whole recipe goes along with them. One curve stays at the top: the forget gate's half of the recipe without the
-# other. If all four LSTMs fall together, the bias has gone to the wrong block.
+# Two of the LSTMs fall off the picture, like 2^−T. Both attentions follow a straight line, like 1/S, and so does the
+# LSTM with the whole recipe. With its first half alone, the curve stays at the top.
 #
 # ## The surprise
 #
 # The whole recipe leaves 0.0020 for the first of 1,025 tokens. Attention with equal scores leaves 0.00098, which is
-# 1/1025. By the colleague's yardstick nobody has won, and that is no accident: one is a running mean and the other a
-# mean, and in a mean of T tokens each has a share of about 1/T, on the way forward and on the way back.
+# 1/1025. By the colleague's yardstick nobody has won: one is a running mean and the other a
+# mean, and in a mean of T tokens each has a share of about 1/T, forward and back.
 #
-# (And the curve at the top? There the gradient is 18 times as long as that of a single token, because the cells have
-# grown to a size of 50. That is no merit, see Going deeper.)
+# (At the top the gradient is 18 times as long as that of a single token. That is no merit: the cells have grown to a
+# size of 50, see Going deeper.)
 #
 # So why did attention win? In a running mean all tokens are mixed into the same C numbers, and all of them hear the
 # same dcell, whoever is to blame. Gates could keep them apart, but they have to choose while a token is read, before it

@@ -100,7 +100,7 @@ def quote_reach(lesson, run):
     lesson.quote("The whole recipe leaves 0.0020 for the first of 1,025 tokens", whole, 1025, within=0.02)
     lesson.quote("Attention with equal scores leaves 0.00098, which is 1/1025", even, 1, 1025)
     lesson.check("attention with equal scores divides by the number of tokens", abs(1025 * even - 1), 1e-9)
-    lesson.quote("There the gradient is 18 times as long as that of a single token", half, within=0.03)
+    lesson.quote("At the top the gradient is 18 times as long as that of a single token", half, within=0.03)
     lesson.check("forget bias 0: nothing is left", zero, 1e-290)
     lesson.check("forget bias 1: nothing is left", one, 1e-60)
     slope = np.polyfit(np.log(run.DISTANCES[4:]), np.log(run.reach[run.NAMES[3]][4:]), 1)[0]
