@@ -5,7 +5,7 @@
 #
 # **Can the map be trusted?**
 #
-# 11 min, with a pencil 25, going deeper 6 · runs in 50 s (fast: 30 s) · needs 02, 05, 06, 08, 20 · difficulty 3 of 5 ·
+# 11 min, with a pencil 25, going deeper 7 · runs in 50 s (fast: 30 s) · needs 02, 05, 06, 08, 20 · difficulty 3 of 5 ·
 # paper: Jain and Wallace 2019
 #
 # ## Which «s» was it?
