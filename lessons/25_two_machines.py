@@ -35,8 +35,8 @@ from minitransformer.example import load_example
 from minitransformer.layers import CrossEntropyLoss, FeedForward
 from minitransformer.layers.since_2017.tensor_parallel import ShardedFeedForward
 from minitransformer.models import Transformer
-from minitransformer.training import Adam
-from minitransformer.training.gradients import PlainGradients, in_parts
+from minitransformer.training import Adam, PlainGradients
+from minitransformer.training.parallel.parts import in_parts
 
 lesson = begin("25_two_machines")
 example = running_example()

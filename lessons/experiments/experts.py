@@ -22,7 +22,7 @@ from minitransformer.models import GPT, gpt_config
 from minitransformer.plotting import pyplot
 from minitransformer.tokenizers import CharacterTokenizer
 from minitransformer.training import CrossEntropyLoss
-from minitransformer.training.gradients import gradients_of
+from minitransformer.training.parallel.parts import gradients_of
 
 SECONDS = {True: 30, False: 600}
 STEPS, SEEDS = {True: 40, False: 400}, {True: 2, False: 5}

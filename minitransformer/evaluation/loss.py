@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from minitransformer.layers.losses import blockwise_loss, features_and_head, loss_for
+from minitransformer.layers.losses import loss_for
+from minitransformer.layers.since_2017.blockwise import blockwise_loss, features_and_head
 
 
 def mean_loss(model: Any, batches: Iterable[Any], micro_batch_size: int | None = None) -> float:

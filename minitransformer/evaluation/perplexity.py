@@ -14,7 +14,7 @@ import numpy as np
 from minitransformer.backend import to_device
 from minitransformer.checks import check_batch_of_ids, check_integer
 from minitransformer.functional import causal_mask, cross_entropy
-from minitransformer.layers.losses import most_logits
+from minitransformer.layers.since_2017.blockwise import most_logits
 from minitransformer.models.since_2017.gpt import GPT
 
 

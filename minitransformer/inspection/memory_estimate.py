@@ -7,7 +7,7 @@ from minitransformer.config import Seq2SeqConfig, TransformerConfig
 from minitransformer.core import Layer
 from minitransformer.functional.cross_entropy import BLOCK
 from minitransformer.inspection.activation_memory import count_parameters, kept_activations
-from minitransformer.layers.losses import most_logits
+from minitransformer.layers.since_2017.blockwise import most_logits
 from minitransformer.models.transformer import Transformer
 
 FLOAT = 4  # bytes of a number; training is in float32

@@ -19,7 +19,7 @@ from minitransformer.interop import huggingface_decoders as decoders
 from minitransformer.interop.huggingface_files import read_json
 from minitransformer.models.since_2017.bert import bert_config
 from minitransformer.models.since_2017.gpt import gpt_config
-from minitransformer.models.transformer import t5_config
+from minitransformer.models.since_2017.t5 import t5_config
 from minitransformer.system.files import kind_of
 
 GPT2_USUAL = {

@@ -11,12 +11,13 @@ from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.linear import Linear
 from minitransformer.layers.losses import CrossEntropyLoss
-from minitransformer.layers.positions import LearnedPositions, PositionalEncoding
+from minitransformer.layers.positions import PositionalEncoding
 from minitransformer.layers.residual import Residual
 from minitransformer.lazy import importer
 
 if TYPE_CHECKING:
     from minitransformer.layers.before_2017.convolution import ActivatedConv1d, Conv1d
+    from minitransformer.layers.before_2017.positions import LearnedPositions
     from minitransformer.layers.before_2017.recurrent import GRU, LSTM
     from minitransformer.layers.since_2017.attention import GeneralCrossAttention, GeneralSelfAttention
     from minitransformer.layers.since_2017.attention_positions import AlibiPositions, RelativePositions, RotaryPositions
@@ -74,6 +75,7 @@ __getattr__ = importer(
         "since_2017.feed_forward",
         "since_2017.lora",
         "since_2017.memory_attention",
+        "before_2017.positions",
         "before_2017.recurrent",
         "since_2017.rms_norm",
     ),

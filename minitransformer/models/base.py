@@ -73,7 +73,7 @@ class LanguageModel(Layer):
 
     @property
     def head(self) -> OutputProjection:
-        """The layer from `features` to logits. See `layers.losses.blockwise_loss`."""
+        """The layer from `features` to logits. See `layers.since_2017.blockwise`."""
         return self.output
 
     features: Any

@@ -6,7 +6,7 @@ from minitransformer.layers.losses import CrossEntropyLoss
 from minitransformer.lazy import importer
 from minitransformer.training.clipping import clip_grad_norm
 from minitransformer.training.finite import NotFiniteError, check_finite
-from minitransformer.training.gradients import Measured, PlainGradients, gradients_of
+from minitransformer.training.gradients import Measured, PlainGradients
 from minitransformer.training.loop import train
 from minitransformer.training.optimizers import Adam
 from minitransformer.training.run import History
@@ -17,6 +17,7 @@ from minitransformer.training.step import step_with, training_step
 if TYPE_CHECKING:
     from minitransformer.training.muon import Muon
     from minitransformer.training.parallel.micro_batches import GradientAccumulation
+    from minitransformer.training.parallel.parts import gradients_of
     from minitransformer.training.parallel.strategy import Strategy
     from minitransformer.training.parallel.threads import DataParallel
     from minitransformer.training.saving.averaging import AverageOfLast, ExponentialAverage
@@ -64,6 +65,7 @@ __getattr__ = importer(
         "saving.checkpointer",
         "watching.diagnostics",
         "parallel.micro_batches",
+        "parallel.parts",
         "parallel.strategy",
         "parallel.threads",
     ),

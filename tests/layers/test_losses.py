@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from minitransformer.functional import cross_entropy, cross_entropy_backward
-from minitransformer.layers import CrossEntropyLoss, embedding, losses
+from minitransformer.layers import CrossEntropyLoss, embedding
+from minitransformer.layers.since_2017.blockwise import blockwise_loss, features_and_head
 from minitransformer.models import BERT, GPT, bert_config, gpt_config
 from minitransformer.vocabulary import PAD
 from tests.helpers import device, host, random_host_array, randomize, relative_error, same
@@ -68,7 +69,7 @@ def test_loss_in_blocks_is_the_loss_of_all_logits(kind, config, tokens, padded):
     targets = ragged_targets(rng, 3, 5) if padded else rng.integers(1, V, (3, 5))
     expected_loss, expected_dy, expected = whole_loss(model, y, targets, 0.1, 0.7)
     model.zero_grad()
-    loss, dy, accuracy = losses.blockwise_loss(model, y, targets, CrossEntropyLoss(0.1), 0.7, max_logits=tokens * V + 1)
+    loss, dy, accuracy = blockwise_loss(model, y, targets, CrossEntropyLoss(0.1), 0.7, max_logits=tokens * V + 1)
     assert accuracy is None
     assert abs(float(loss) - expected_loss) <= 1e-14 * expected_loss
     assert relative_error(dy, expected_dy) <= 1e-13
@@ -87,7 +88,7 @@ def test_blocks_add_to_a_gradient_that_is_there(tokens, monkeypatch):
     expected = dz.reshape(-1, V).T @ host(y).reshape(-1, 12)
     before = rng.standard_normal((V, 12))
     model.head.E.grad[...] = device(before)
-    losses.blockwise_loss(model, y, targets, CrossEntropyLoss(), 1.0, max_logits=tokens * V)
+    blockwise_loss(model, y, targets, CrossEntropyLoss(), 1.0, max_logits=tokens * V)
     assert relative_error(model.head.E.grad, before + expected) <= 1e-13
 
 
@@ -103,7 +104,7 @@ def test_accuracy_is_the_share_of_targets_with_the_largest_logit(tokens):
     right -= int(largest[0, 1].argmax() != PAD)
     targets[1, 2:] = PAD
     right -= int((largest[1, 2:].argmax(axis=-1) != PAD).sum())
-    measured = losses.blockwise_loss(model, y, targets, CrossEntropyLoss(), measure=True, max_logits=tokens * V)
+    measured = blockwise_loss(model, y, targets, CrossEntropyLoss(), measure=True, max_logits=tokens * V)
     assert float(measured.accuracy) == right / 6
 
 
@@ -113,7 +114,7 @@ def test_classifier_is_cut_into_blocks_of_sequences(sequences):
     y, targets = example_features(rng, 5, 3, 12), np.array([1, 3, PAD, 2, 2])
     expected_loss, expected_dy, expected = whole_loss(model, y, targets, 0.1, 0.5)
     model.zero_grad()
-    loss, dy, _ = losses.blockwise_loss(model, y, targets, CrossEntropyLoss(0.1), 0.5, max_logits=sequences * V)
+    loss, dy, _ = blockwise_loss(model, y, targets, CrossEntropyLoss(0.1), 0.5, max_logits=sequences * V)
     assert abs(float(loss) - expected_loss) <= 1e-14 * expected_loss
     assert relative_error(dy, expected_dy) <= 1e-13
     for name, parameter in model.head.named_parameters():
@@ -124,11 +125,11 @@ def test_classifier_is_cut_into_blocks_of_sequences(sequences):
 def test_only_one_block_of_logits_is_held():
     rng, model = np.random.default_rng(8), GPT(gpt_config(2000, d_model=8, num_heads=2, d_ff=8, num_layers=1))
     y, targets = rng.standard_normal((4, 64, 8)).astype(np.float32), rng.integers(1, 2000, (4, 64))
-    losses.blockwise_loss(
+    blockwise_loss(
         model, y, targets, CrossEntropyLoss(0.1), 1.0, max_logits=16 * 2000
     )  # imports, and the gradient's own array
     tracemalloc.start()
-    losses.blockwise_loss(model, y, targets, CrossEntropyLoss(0.1), 1.0, max_logits=16 * 2000)
+    blockwise_loss(model, y, targets, CrossEntropyLoss(0.1), 1.0, max_logits=16 * 2000)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     block, dE = 4 * 16 * 2000, 4 * 2000 * 8
@@ -149,12 +150,12 @@ class Logits:
 
 def test_the_features_of_any_other_model_are_its_logits():
     rng, model = np.random.default_rng(9), Logits()
-    features, head = losses.features_and_head(model)
+    features, head = features_and_head(model)
     assert features == model.forward
     z, targets = random_host_array(rng, 2, 5, V), ragged_targets(rng, 2, 5)
     assert same(head(z), z)
     expected, cache = cross_entropy(device(z), device(targets), 0.1, PAD)
-    loss, dz, _ = losses.blockwise_loss(model, device(z), targets, CrossEntropyLoss(0.1), 0.7, max_logits=3 * V)
+    loss, dz, _ = blockwise_loss(model, device(z), targets, CrossEntropyLoss(0.1), 0.7, max_logits=3 * V)
     assert relative_error(loss, expected) <= 1e-14
     assert relative_error(dz, cross_entropy_backward(0.7, cache)) <= 1e-13
 
@@ -174,12 +175,10 @@ class Counting(CrossEntropyLoss):
 @pytest.mark.parametrize(("max_logits", "tokens"), [(1, 1), (V, 1), (2 * V - 1, 1), (2 * V, 2), (4 * V, 4), (1000, 7)])
 def test_a_block_has_at_most_max_logits_or_those_of_one_token(max_logits, tokens):
     rng, model, loss_fn = np.random.default_rng(10), build(), Counting()
-    losses.blockwise_loss(
-        model, example_features(rng, 1, 7, 12), rng.integers(1, V, (1, 7)), loss_fn, max_logits=max_logits
-    )
+    blockwise_loss(model, example_features(rng, 1, 7, 12), rng.integers(1, V, (1, 7)), loss_fn, max_logits=max_logits)
     assert loss_fn.sizes == [tokens * V] * (7 // tokens) + [7 % tokens * V] * (7 % tokens > 0)
 
 
 def test_models_of_the_package_say_what_comes_before_their_head():
     model = build()
-    assert losses.features_and_head(model) == (model.features, model.head)
+    assert features_and_head(model) == (model.features, model.head)

@@ -21,7 +21,8 @@ from minitransformer.decoding import (
 from minitransformer.evaluation import mean_loss
 from minitransformer.functional import cross_entropy, padding_mask
 from minitransformer.interop.huggingface_configs import config_from_huggingface, read_config
-from minitransformer.layers.losses import CrossEntropyLoss, blockwise_loss, loss_for
+from minitransformer.layers.losses import CrossEntropyLoss, loss_for
+from minitransformer.layers.since_2017.blockwise import blockwise_loss
 from minitransformer.models import BERT, GPT, ConvConfig, Seq2SeqConfig, Transformer, bert_config, gpt_config, t5_config
 from minitransformer.system.files import checksum, read_safetensors, write_safetensors
 from minitransformer.training import TrainingSettings, load_checkpoint, save_checkpoint, train

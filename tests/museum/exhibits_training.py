@@ -140,7 +140,7 @@ EXHIBITS = (
         "every part of a batch counts the same",
         "The mean of two means is the mean only where both parts have as many tokens.",
         {
-            "training.gradients:shares_of": (
+            "training.parallel.parts:shares_of": (
                 "count / max(sum(counts), 1) for count in counts",
                 "1 / len(counts) for count in counts",
             )

@@ -15,7 +15,7 @@ from minitransformer.functional.positions import rows_from
 from minitransformer.gradcheck.judge.report import OK
 from minitransformer.gradcheck.subjects import SUBJECTS
 from minitransformer.layers import LearnedPositions
-from minitransformer.layers.losses import blockwise_loss
+from minitransformer.layers.since_2017.blockwise import blockwise_loss
 from tests.museum.exhibits import EXHIBITS
 
 # what symmetry cannot find: the function whose gradient it is, the change, and a row of the table that shows it

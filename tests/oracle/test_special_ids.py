@@ -8,7 +8,7 @@ from minitransformer.data.text import TextBatch
 from minitransformer.decoding import beam_search, decoding_state, generate_from
 from minitransformer.interop import from_huggingface, model_from_huggingface
 from minitransformer.layers.losses import loss_for
-from minitransformer.training.gradients import gradients_of
+from minitransformer.training.parallel.parts import gradients_of
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

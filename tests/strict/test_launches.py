@@ -9,7 +9,8 @@ from minitransformer import functional as F
 from minitransformer.backend import to_device, use_backend
 from minitransformer.core import Parameter
 from minitransformer.functional.since_2017.patterns import Pattern
-from minitransformer.layers import embedding, losses
+from minitransformer.layers import CrossEntropyLoss, embedding
+from minitransformer.layers.since_2017 import blockwise
 from minitransformer.models import GPT, gpt_config
 from tests.strict.meter import measured
 from tests.strict.strict import strict
@@ -43,11 +44,11 @@ def test_attention_to_a_long_text_takes_few_launches(attend):
 
 @pytest.mark.parametrize(("library", "blocks"), [(np, 18), (strict, 1)])
 def test_the_loss_is_computed_in_blocks_on_a_cpu_and_in_one_on_a_gpu(monkeypatch, library, blocks):
-    monkeypatch.setattr(losses, "LOGITS", 50)  # those of one token
-    with use_backend(library), mock.patch.object(losses, "_loss_of_block", wraps=losses._loss_of_block) as block:
+    monkeypatch.setattr(blockwise, "LOGITS", 50)  # those of one token
+    with use_backend(library), mock.patch.object(blockwise, "_loss_of_block", wraps=blockwise._loss_of_block) as block:
         model = GPT(gpt_config(50, d_model=4, num_heads=2, d_ff=4, num_layers=1, max_len=9))
         y = to_device(np.ones((2, 9, 4), np.float32))
-        losses.blockwise_loss(model, y, np.ones((2, 9), int), losses.CrossEntropyLoss(), 1.0)
+        blockwise.blockwise_loss(model, y, np.ones((2, 9), int), CrossEntropyLoss(), 1.0)
     assert block.call_count == blocks
 
 

@@ -27,9 +27,9 @@ from minitransformer.training import (
     train,
     training_step,
 )
-from minitransformer.training.gradients import ChunkedGradients
 from minitransformer.training.parallel import threads
 from minitransformer.training.parallel.micro_batches import ByLength
+from minitransformer.training.parallel.parts import ChunkedGradients
 from tests.helpers import device, host, ragged, randomize, relative_error, same
 
 V = 29
@@ -198,7 +198,7 @@ WAYS = {
 @pytest.mark.host_only
 @mock.patch.object(threads, "MIN_NUMBERS", 1)
 @mock.patch("minitransformer.data.by_length.LEAST_SAVED", 2)
-@mock.patch("minitransformer.layers.losses.LOGITS", 5 * V)
+@mock.patch("minitransformer.layers.since_2017.blockwise.LOGITS", 5 * V)
 def test_every_way_to_compute_a_batch_adds_the_gradient_of_the_plain_one(wrap, weight):
     (measured, gradients), (expected, plain) = gradients_by(wrap, weight), gradients_by(PlainGradients, weight)
     assert relative_error(measured, expected) < 1e-12

@@ -16,7 +16,7 @@ from minitransformer.recipes import get_recipe
 from minitransformer.system.generators import make_generator
 from minitransformer.system.process import ThreadTeam, keep_freed_memory
 from minitransformer.training import Adam, CrossEntropyLoss, History, step_with
-from minitransformer.training.gradients import gradients_of
+from minitransformer.training.parallel.parts import gradients_of
 from minitransformer.training.parallel.threads import DataParallel, default_team_size, split_batch, useful_threads
 from minitransformer.training.watching.diagnostics import Diagnostics
 from minitransformer.vocabulary import PAD

@@ -15,7 +15,8 @@ from minitransformer.gradcheck.judge.gradients import check_gradients
 from minitransformer.gradcheck.judge.report import Report
 from minitransformer.gradcheck.subjects.layers import ATTENTION_KINDS, DROPOUT, config
 from minitransformer.gradcheck.subjects.table import Problem, Sizes, Subject, draw, draw_ids, layer_problem, register
-from minitransformer.layers.losses import CrossEntropyLoss, blockwise_loss
+from minitransformer.layers.losses import CrossEntropyLoss
+from minitransformer.layers.since_2017.blockwise import blockwise_loss
 from minitransformer.models import Transformer, named_config, t5_config
 from minitransformer.models.since_2017.bert import BERT, BERTEmbedding, ClassifierHead, MaskedHead, bert_config
 from minitransformer.models.since_2017.gpt import GPT, gpt_config
