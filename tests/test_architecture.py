@@ -35,12 +35,7 @@ LAYERING = [
     {"experiments"},  # those of the lessons
 ]
 LEVEL = {part: level for level, parts in enumerate(LAYERING) for part in parts}
-ON_A_GPU = (
-    "backend.py",
-    "system/devices.py",
-    "kernels/*",
-    "training/parallel/nccl.py",
-)  # the only files that know CuPy
+ON_A_GPU = ("backend.py", "system/devices.py", "kernels/*")  # the only files that know CuPy
 # which files may import what is neither ours nor Python's
 THIRD_PARTY = {
     "numpy": ("*",),

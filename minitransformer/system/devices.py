@@ -70,6 +70,11 @@ def describe_gpu(index: int) -> dict[str, Any]:
     }
 
 
+def use_gpu(number: int) -> None:
+    """Compute on this GPU from now on; more processes than GPUs share them. Only with the backend CuPy."""
+    cupy.cuda.Device(number % cupy.cuda.runtime.getDeviceCount()).use()
+
+
 def version_of(number: int) -> str:
     """CUDA's encoding of a version as text: 12040 -> "12.4"."""
     return f"{number // 1000}.{number % 1000 // 10}"

@@ -51,7 +51,7 @@ ELSEWHERE = {
     "functional": ("tests.precision.test_precision",),
     "layers": ("tests.test_own_layers",),
     "models": ("tests.oracle.test_huggingface_reference",),
-    "training": ("tests.oracle.test_pytorch_reference", "tests.strict.test_nccl"),
+    "training": ("tests.oracle.test_pytorch_reference",),
 }
 
 

@@ -2,7 +2,6 @@
 
 strict.py                   `strict`, the array module; array.py its array, indexing.py what may stand in brackets
 meter.py                    what is counted: hidden waits, transfers, dtypes
-nccl.py                     a stand-in for NCCL, whose ranks are threads
 cupy_api.json               the names and keywords of CuPy, written by freeze_cupy_api.py, read by signatures.py
 test_strict.py              each difference between NumPy and CuPy, one a test: what waits, and what is refused
 test_training_step.py       the package itself: no waits, no float64, and the bits of NumPy

@@ -2,10 +2,12 @@
 
 import functools
 import os
+import platform
 import warnings
 from collections.abc import Mapping
 
 from minitransformer.backend import backend_name
+from minitransformer.system.devices import use_gpu
 from minitransformer.system.launcher import place_in
 from minitransformer.training.parallel.communicator import ONE_PROCESS, Communicator, ProcessError
 
@@ -14,14 +16,13 @@ from minitransformer.training.parallel.communicator import ONE_PROCESS, Communic
 def connect() -> Communicator:
     """The communicator of this process, with the backend that it has chosen; all processes have the same.
 
-    With the backend CuPy, this also chooses a GPU for the process, and NCCL for its sums if it can; see `choose_gpu`.
+    With the backend CuPy, the processes of a machine take GPU 0, GPU 1 and so on.
     """
     communicator = join()
-    if communicator is ONE_PROCESS or backend_name() != "cupy":
-        return communicator
-    from minitransformer.training.parallel.nccl import choose_gpu
-
-    return choose_gpu(communicator)
+    if communicator is not ONE_PROCESS and backend_name() == "cupy":
+        machines = communicator.collect(platform.node())
+        use_gpu(machines[: communicator.rank].count(machines[communicator.rank]))
+    return communicator
 
 
 @functools.cache
