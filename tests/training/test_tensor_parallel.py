@@ -10,9 +10,9 @@ from minitransformer.layers.since_2017.shards import join_states
 from minitransformer.layers.since_2017.tensor_parallel import cuts_of, shard
 from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
 from minitransformer.training import Adam, CrossEntropyLoss
-from minitransformer.training.parallel import tensor
 from tests.helpers import relative_error
 from tests.ranks import in_ranks, same_in_all
+from tests.training import tensor
 from tests.training.launching import MISSING, MPIEXEC
 
 pytestmark = pytest.mark.host_only

@@ -1,6 +1,6 @@
 """Tensor parallelism over processes: the whole weights from their shards, and a demonstration.
 
-    mpiexec -n 2 python -m minitransformer.training.parallel.tensor
+    mpiexec -n 2 python -m tests.training.tensor
 
 One step of Adam on one encoder layer, computed by this process alone, and by all processes with a shard each: the
 output, the gradient of the input and the new weights are the same, except for rounding. The layers are in
