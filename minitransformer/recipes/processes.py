@@ -5,6 +5,7 @@ The first process, the root, prints, evaluates and saves. The others take part i
 
 import dataclasses
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from minitransformer.system.process import threads_are_chosen
 from minitransformer.training.parallel.connect import connect, join
 from minitransformer.training.parallel.faults import Disagreement, check_same
 from minitransformer.training.parallel.threads import default_team_size, default_threads
+from minitransformer.training.saving.checkpointer import SavedRun
 
 
 def launcher() -> str:
@@ -34,6 +36,23 @@ def how_many(name: str, options: TrainOptions, config: Any) -> str:
             f"of the time:\n  mpiexec -n 2 minitransformer train {name}    (the same options; docs/processes.md)"
         )
     return ""
+
+
+def threads_as_before(saved: SavedRun) -> int | None:
+    """The threads of each process if a run is resumed: those it had, but not more in total than before."""
+    if saved.num_threads is None:
+        return None
+    return max(1, min(saved.num_threads, saved.num_threads * saved.processes // connect().size))
+
+
+def changes(before: TrainOptions, options: TrainOptions, saved: SavedRun) -> Iterator[str]:
+    """What is different in a resumed run, in one line each: its options, and the number of processes."""
+    new = to_json(options)
+    for name, old in to_json(before).items():
+        if new[name] != old:
+            yield f"from now on {option_name(name)} {new[name]} instead of {old}"
+    if connect().size != saved.processes:
+        yield f"from now on {connect().size} processes instead of {saved.processes}"
 
 
 def check_launched(given: dict[str, Any]) -> None:

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from minitransformer.recipes import RECIPES, get_recipe
-from minitransformer.recipes.changes import changes, threads_as_before
 from minitransformer.recipes.folder import RunFolder, locked, run_name
 from minitransformer.recipes.memory import check_memory
 from minitransformer.recipes.options import TrainOptions, from_json, option_name, to_json
-from minitransformer.recipes.processes import agree, how_many
+from minitransformer.recipes.processes import agree, changes, how_many, threads_as_before
 from minitransformer.recipes.recipe import Recipe, Trained, check_evaluations
-from minitransformer.recipes.speed import fit_to_minutes, say_if_slower
+from minitransformer.recipes.speed import fit_to_minutes
 from minitransformer.recipes.start import Start
 from minitransformer.system.files import checksum, delete, kind_of, named_in_errors, reason
 from minitransformer.system.process import limit_threads
@@ -75,7 +74,7 @@ def resumed_run(path: Path, given: dict[str, Any]) -> Iterator["Run"]:
         data = load_same_data(recipe, options, saved)
         if "threads" not in given:
             options = dataclasses.replace(options, threads=threads_as_before(saved))
-        print(f"resuming {recipe.name} after step {saved.step:,}", *changes(recipe, before, options, saved), sep="\n")
+        print(f"resuming {recipe.name} after step {saved.step:,}", *changes(before, options, saved), sep="\n")
         yield Run(recipe, options, data, folder, saved=saved)
 
 
@@ -204,13 +203,10 @@ class Run:
         if start:
             config = start.config(model_class, options.dropout)
         source, taken = recipe.source(options, data), saved.step if saved else 0
-        asked = options.threads if saved is None else None
         weights = {"weights": checksum({}, start.model.state_dict())} if start else {}
         options = agree(recipe.name, options, config, {**source, **weights}, taken)
         check_memory(recipe, options, data, model_class, config, resumed=saved is not None)
         options, self.end = fit_to_minutes(recipe, options, data, taken)
-        if asked:
-            say_if_slower(recipe, options, config, data)
         self.recipe, self.options, self.data, self.folder, self.saved = recipe, options, data, folder, saved
         old = saved.model if saved else start.copy(model_class, config, options.seed) if start else None
         self.model: Any = old or model_class(config, seed=options.seed)

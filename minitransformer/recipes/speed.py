@@ -5,7 +5,6 @@ import time
 from typing import Any
 
 from minitransformer.recipes.options import TrainOptions
-from minitransformer.recipes.processes import threads_of_each
 from minitransformer.recipes.recipe import Recipe
 from minitransformer.training.parallel.connect import connect
 
@@ -28,20 +27,3 @@ def fit_to_minutes(recipe: Recipe, options: TrainOptions, data: Any, taken: int)
     seconds = seconds_of_a_step(recipe, options, data)
     steps = connect().collect(taken + max(1, round((end - time.perf_counter()) / seconds)))[0]  # that of the root
     return dataclasses.replace(options, steps=steps), end
-
-
-def say_if_slower(recipe: Recipe, options: TrainOptions, config: Any, data: Any) -> None:
-    """Print whether one thread is faster than the `options.threads` that were asked for; the training has them anyway.
-
-    Nothing is measured for a model that is wide enough to get as many by itself.
-    """
-    several = options.threads or 1
-    enough = connect().collect(several <= threads_of_each(config, options))[0]
-    if enough:  # in the root: all processes measure, or none, and their machines may differ
-        return
-    print(f"measuring whether {several} threads are faster than one", flush=True)
-    one, shared = (
-        seconds_of_a_step(recipe, dataclasses.replace(options, threads=count), data, 1, 3) for count in (1, several)
-    )
-    if shared > one:
-        print(f"note: a step takes {1e3 * shared:.0f} ms with {several} threads, and {1e3 * one:.0f} ms with one")

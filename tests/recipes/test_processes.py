@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from minitransformer.models import TransformerConfig
-from minitransformer.recipes import changes, get_recipe, memory, processes
+from minitransformer.recipes import get_recipe, memory, processes
 from minitransformer.recipes.folder import RunFolder
 from minitransformer.recipes.memory import check_memory
 from minitransformer.system.process import THREAD_VARIABLES, limit_threads
@@ -17,7 +17,6 @@ from minitransformer.training.saving.checkpointer import SavedRun
 from tests.ranks import outcomes_in_ranks
 
 COPY = get_recipe("copy")
-OTHER_BITS = "the results are not bit-identical to those of an uninterrupted run"
 
 
 @pytest.fixture
@@ -26,7 +25,7 @@ def start(monkeypatch):
 
     def start(size, here=None):
         one = types.SimpleNamespace(size=size, processes_here=here or size)
-        for user in (processes, changes, memory):
+        for user in (processes, memory):
             monkeypatch.setattr(user, "connect", lambda: one)
 
     return start
@@ -72,7 +71,7 @@ def test_resumed_processes_have_no_more_threads_in_total_than_before(before, thr
     saved = saved_by(before, threads)
     assert (saved.processes, saved.num_threads) == (before, threads)
     start(after)
-    assert changes.threads_as_before(saved) == each
+    assert processes.threads_as_before(saved) == each
 
 
 def test_backend_that_one_process_alone_has_is_refused_by_all(monkeypatch):
@@ -101,56 +100,17 @@ def test_advice_starts_as_many_processes_as_there_are(size, command, start, tmp_
         folder.check_unused(overwrite=False)
 
 
-@pytest.fixture
-def said(start):
-    """said(before, after, saved, size): what a run that is resumed with other options, in `size` processes, says."""
-
-    def said(before, after, saved, size):
-        options = dataclasses.replace(COPY.defaults, threads=1, deterministic=True)
-        changed = [dataclasses.replace(options, **each) for each in (before, after)]
-        start(size)
-        return list(changes.other_bits(*changed, saved_by(saved)))
-
-    return said
-
-
-def test_other_processes_change_the_bits_and_that_is_said(said):
-    expected = [f"number of processes 3 instead of 2: {OTHER_BITS}"]
-    assert said({}, {}, 2, 3) == expected
-    assert said({}, {}, 2, 2) == []
-    assert said({"deterministic": False}, {"deterministic": False}, 2, 3) == expected
-
-
-@pytest.mark.parametrize("option", [{"dropout": 0.1}, {"deterministic": False}])
-def test_the_same_parts_in_other_processes_keep_the_bits_only_if_deterministic_and_without_dropout(option, said):
-    alone, together = {"grad_accumulation_steps": 3}, {"grad_accumulation_steps": 1}
-    assert said(alone, together, 1, 3) == said(together, alone, 3, 1) == []
-    assert len(said({**alone, **option}, {**together, **option}, 1, 3)) == 2
-    assert len(said({"grad_accumulation_steps": 4}, {"grad_accumulation_steps": 2}, 1, 2)) == 2, "other sums first"
-
-
-FREE = {"deterministic": False}
-SHARDED = {"deterministic": False, "shard_optimizer": True}
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "size", "steps", "expected"),
-    [
-        (FREE, SHARDED, 3, 1, ["with --shard-optimizer"]),
-        (SHARDED, FREE, 3, 1, ["without --shard-optimizer"]),
-        (FREE, {}, 3, 1, ["with --deterministic"]),
-        ({}, FREE, 1, 2, ["without --deterministic"]),
-        (SHARDED, {"shard_optimizer": False}, 3, 2, ["with --deterministic", "without --shard-optimizer"]),
-        (FREE, SHARDED, 2, 1, []),
-        (FREE, {}, 2, 1, []),
-        ({}, {"shard_optimizer": True}, 4, 1, []),
-        (SHARDED, {}, 4, 1, []),
-    ],
-)
-def test_another_order_of_the_sums_changes_the_bits_and_that_is_said(before, after, size, steps, expected, said):
-    micro_batches = {"grad_accumulation_steps": steps}
-    found = said({**before, **micro_batches}, {**after, **micro_batches}, size, size)
-    assert found == [f"{option}: {OTHER_BITS}" for option in expected]
+def test_other_options_and_processes_of_a_resumed_run_are_said(start):
+    before = dataclasses.replace(COPY.defaults, threads=1, factor=0.3)
+    options = dataclasses.replace(before, threads=2, deterministic=True)
+    start(3)
+    assert list(processes.changes(before, options, saved_by(2))) == [
+        "from now on --threads 2 instead of 1",
+        "from now on --deterministic True instead of False",
+        "from now on 3 processes instead of 2",
+    ]
+    start(2)
+    assert list(processes.changes(before, before, saved_by(2))) == []
 
 
 def test_processes_share_the_free_memory_and_the_batch(start, monkeypatch):
