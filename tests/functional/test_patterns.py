@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from minitransformer.functional.since_2017.patterns import BlockPattern, Pattern, ShiftedPattern
+from minitransformer.functional.since_2017.patterns import Pattern, ShiftedPattern
 from tests.helpers import host
 
 T, S = 9, 11
@@ -40,7 +40,7 @@ def entries(tile, rows, columns):
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 20])
-@pytest.mark.parametrize("pattern", [*(row[0] for row in RULES), BlockPattern(np.eye(5, 6, dtype=bool), 2)], ids=str)
+@pytest.mark.parametrize("pattern", [row[0] for row in RULES], ids=str)
 def test_tiles_put_together_are_the_mask(pattern, size):
     mask = np.zeros((T, S), bool)
     for top in range(0, T, size):
@@ -66,8 +66,3 @@ def test_tiles_of_a_shifted_pattern_are_those_of_later_queries():
 def test_queries_that_start_later_see_what_they_would_see_in_the_whole():
     pattern = Pattern(causal=True, window=3, stride=4)
     assert (host(pattern.mask(3, S, start=6)) == host(pattern.mask(T, S))[:, :, 6:]).all()
-
-
-def test_blocks_are_allowed_or_forbidden_as_a_whole():
-    mask = host(BlockPattern(np.array([[True, False], [False, True]]), 3).mask(5, 4))[0, 0]
-    assert (mask == mask_by_loops(5, 4, lambda t, s: t // 3 == s // 3)).all()

@@ -11,7 +11,7 @@ import pytest
 from minitransformer import functional as F
 from minitransformer.functional.positions import rows_from
 from minitransformer.functional.scatter import scatter_add
-from minitransformer.functional.since_2017.patterns import BlockPattern, Pattern
+from minitransformer.functional.since_2017.patterns import Pattern
 from minitransformer.functional.since_2017.routing import expert_weights
 from tests.helpers import device
 
@@ -143,8 +143,6 @@ REFUSED = [
     (lambda: Pattern(stride=1.5), "stride must be a whole number"),
     (lambda: Pattern(num_global=-1), "num_global must be at least 0"),
     (lambda: Pattern(causal=1), "causal must be True or False"),
-    (lambda: BlockPattern(np.ones((3, 3), bool), 0), "size must be at least 1"),
-    (lambda: BlockPattern(np.ones((3, 3)), 2), "blocks must be a boolean matrix"),
     *((lambda start=start: rows_from(np.ones((9, 4)), start, 4), "position") for start in (6, -1)),
     *((lambda start=start: rows_from(np.ones((9, 4)), np.array(start), 4), "position") for start in ([6, 0], [0, 9])),
     (lambda: F.relative_buckets(3, 3, 7, 128, True), "must be even, got 7"),

@@ -14,7 +14,7 @@ from minitransformer.functional import (
     tiled_attention_backward,
 )
 from minitransformer.functional.since_2017 import tiled, tiles
-from minitransformer.functional.since_2017.patterns import BlockPattern, Pattern
+from minitransformer.functional.since_2017.patterns import Pattern
 from minitransformer.system.generators import make_generator
 from minitransformer.system.process import SINGLE_THREAD
 from tests.helpers import device, host, random_array, relative_error, same
@@ -27,7 +27,6 @@ PATTERNS = [
     Pattern(window=2, num_global=2),
     Pattern(causal=True, window=2, stride=4, num_global=1),
 ]
-BLOCKS = BlockPattern(np.array([[True, False, True, False], [False, False, True, True]]), 4)
 
 
 def example(groups=H, length=T, keys=S, dtype=np.float64):
@@ -75,11 +74,6 @@ def test_threads_share_the_backward_pass_unless_its_parts_add_to_one_bias_gradie
         assert len(asked) == teams
 
 
-def test_block_pattern_equals_full_attention_under_its_mask():
-    assert_equal(*both(*example(), BLOCKS, tile=(2, 4)), bound=1e-13)
-    assert_equal(*both(*example(), BLOCKS, tile=(2, 3)), bound=1e-13)  # blocks and tiles need not be the same
-
-
 def test_tiles_in_which_nothing_is_allowed_are_never_read():
     q, k, v, dy = example(length=12, keys=12)
     k, v = host(k).copy(), host(v).copy()
@@ -89,10 +83,6 @@ def test_tiles_in_which_nothing_is_allowed_are_never_read():
     assert np.isfinite(host(y)[:, :, 6:8]).all()
     dq = host(tiled_attention_backward(dy, cache)[0])
     assert np.isfinite(dq[:, :, 6:8]).all()
-    y, _ = tiled_attention(
-        q, device(k), device(v), pattern=BlockPattern(np.array([[False, True, False]] * 3), 4), tile=(2, 4)
-    )
-    assert np.isfinite(host(y)).all()
 
 
 @pytest.mark.parametrize("groups", [3, 6])

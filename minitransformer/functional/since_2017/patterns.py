@@ -7,7 +7,7 @@ keys at its ends that nothing may attend to are left out).
 
 import dataclasses
 import functools
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,13 +20,6 @@ class Tile(NamedTuple):
 
     columns: slice  # the keys that are left without those at both ends that no query of the tile may attend to
     forbidden: np.ndarray | None  # (s, t), the pairs of a key and a query that are not allowed; None if all are
-
-
-class TilePattern(Protocol):
-    """What tiled attention asks about a tile."""
-
-    def tile(self, rows: slice, columns: slice) -> Tile | None:
-        """The tile of the queries `rows` and the keys `columns`, or None if nothing in it is allowed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +72,7 @@ class Pattern:
         return to_device(self.allowed(t[:, None], s))[None, None]
 
     def tile(self, rows: slice, columns: slice) -> Tile | None:
-        """See `TilePattern`."""
+        """The tile of the queries `rows` and the keys `columns`, or None if nothing in it is allowed."""
         # only the distance counts, except for the global tokens; so a few tiles stand for all
         g = self.num_global
         first, last, forbidden = _tile(
@@ -97,28 +90,26 @@ class Pattern:
 class ShiftedPattern:
     """`pattern` for a part of the queries: the first is at position `start`, as in decoding; the keys begin at 0."""
 
-    pattern: TilePattern
+    pattern: Pattern
     start: int
 
     def tile(self, rows: slice, columns: slice) -> Tile | None:
-        """See `TilePattern`."""
+        """As `Pattern.tile`."""
         return self.pattern.tile(slice(rows.start + self.start, rows.stop + self.start), columns)
 
 
 @functools.lru_cache(maxsize=4096)
 def _tile(pattern, distance, t, s, global_rows, global_columns):
-    """The tile of t queries and s keys, of which the first few are global; the first two are `distance` apart."""
+    """The first and the last key that some of t queries sees, of s keys, and the forbidden pairs between.
+
+    The first few queries and keys are global; the first two are `distance` apart.
+    """
     plain = dataclasses.replace(pattern, num_global=0)
     queries, keys = np.arange(distance, distance + t)[:, None], np.arange(s)
     entries = plain.allowed(queries, keys)
     if pattern.is_sparse:
         seen = (np.arange(t)[:, None] < global_rows) | (np.arange(s) < global_columns)
         entries |= seen & (keys <= queries) if pattern.causal else seen
-    return _trim(entries)
-
-
-def _trim(entries):
-    """Allowed pairs (t, s) -> the first and the last key that some query sees, and the forbidden pairs between."""
     seen = np.flatnonzero(entries.any(axis=0))
     if not len(seen):
         return 0, 0, None
@@ -127,36 +118,5 @@ def _trim(entries):
     return first, last, forbidden if forbidden.any() else None
 
 
-@dataclasses.dataclass(frozen=True)
-class BlockPattern:
-    """A sparse pattern of whole tiles (Child et al. 2019, section 5.5; "block-sparse").
-
-    blocks (T / size, S / size), booleans: block [i, j] says whether the queries of block i may attend to the keys of
-    block j. The last blocks may be incomplete. Raises ValueError for a size below 1 or blocks that are no matrix.
-    """
-
-    blocks: np.ndarray
-    size: int
-
-    def __post_init__(self) -> None:
-        check_integer("size", self.size, least=1)
-        if self.blocks.ndim != 2 or self.blocks.dtype != bool:
-            raise ValueError(
-                f"blocks must be a boolean matrix, got {self.blocks.dtype} of shape {tuple(self.blocks.shape)}"
-            )
-
-    def mask(self, T: int, S: int) -> xp.ndarray:
-        """The pattern as a mask for full attention -> (1, 1, T, S)."""
-        return to_device(self._entries(slice(0, T), slice(0, S)))[None, None]
-
-    def tile(self, rows: slice, columns: slice) -> Tile | None:
-        """See `TilePattern`."""
-        first, last, forbidden = _trim(self._entries(rows, columns))
-        return Tile(slice(columns.start + first, columns.start + last), forbidden) if last else None
-
-    def _entries(self, rows, columns):
-        t, s = np.arange(rows.start, rows.stop), np.arange(columns.start, columns.stop)
-        return self.blocks[t[:, None] // self.size, s // self.size]
-
-
+TilePattern = Pattern | ShiftedPattern  # what tiled attention asks about its tiles
 EVERYTHING = Pattern()
