@@ -7,7 +7,6 @@ import contextlib
 import os
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 RANK_AND_SIZE = {  # the variables of each launcher
@@ -51,30 +50,3 @@ def wait_for_root(rank: int, size: int | None) -> str:
         return ""
     time.sleep(GRACE)
     return f"rank {rank} of {size or 'several'}: "
-
-
-def ended_here() -> str:
-    """Which processes of this machine have ended, in words, or "" if none has, or if that cannot be found out.
-
-    It is found out in Linux, with MPICH's launcher: its children are the processes. Only the first of those that remain
-    gets an answer.
-    """
-    count, size = (int(os.environ.get(name, 0)) for name in ("MPI_LOCALNRANKS", "PMI_SIZE"))
-    try:
-        launcher = os.getpid()
-        while _rank_of(launcher) is not None:  # a process may have been started by a script
-            launcher = int(Path(f"/proc/{launcher}/stat").read_text("utf-8").rpartition(")")[2].split()[1])
-        children = Path(f"/proc/{launcher}/task/{launcher}/children").read_text("utf-8").split()
-        ranks = [rank for rank in map(_rank_of, children) if rank is not None]
-    except OSError:
-        return ""
-    if len(children) >= count or int(os.environ["PMI_RANK"]) != min(ranks):
-        return ""
-    lost = sorted({*range(size)} - {*ranks}) if count == size else ()
-    return f"rank {', '.join(map(str, lost))}" if lost else "a process on this machine"
-
-
-def _rank_of(pid: int | str) -> int | None:
-    """The rank in the environment of a process, or None."""
-    variables = dict(each.partition(b"=")[::2] for each in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
-    return int(variables[b"PMI_RANK"]) if b"PMI_RANK" in variables else None

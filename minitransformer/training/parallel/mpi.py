@@ -18,7 +18,7 @@ import mpi4py
 import numpy as np
 
 from minitransformer.backend import to_device, to_host, xp
-from minitransformer.system.launcher import FLUSH, ended_here
+from minitransformer.system.launcher import FLUSH
 from minitransformer.training.parallel.communicator import Communicator, ProcessError
 
 mpi4py.rc(initialize=False, finalize=True)  # `start` initializes it
@@ -27,8 +27,7 @@ from mpi4py import MPI  # noqa: E402
 PAUSE = 0.002  # seconds between two checks while waiting
 BUSY = 0.01  # seconds without such a pause at first
 PIECE = 2**18  # numbers that are added up at a time: so few that they stay in the processor's cache
-LOOK = 0.5  # seconds between two looks at who has ended, while the processes join
-NOTHING, ASK, ANSWER = np.zeros(0), 1, 2  # what processes send to find out which of them waits, and its tags
+LOOK = 0.5  # seconds after which a signal is handled, while the processes join
 LONGEST = 60.0  # seconds in which all processes must join, as Python starts slowly from some network file systems
 
 
@@ -49,37 +48,15 @@ class MPICommunicator(Communicator):
     def _finish(self, request: MPI.Request, busy: float = BUSY) -> None:
         """Wait for an operation that all processes must begin; after `busy` seconds, yield the processor.
 
-        Raises ProcessError after `timeout` seconds, with the ranks that do not wait for the same.
+        Raises ProcessError after `timeout` seconds.
         """
         start = time.monotonic()
         while not request.Test():
             waited = time.monotonic() - start
             if waited > busy:
-                self._heard(ASK, answer=True)
                 time.sleep(PAUSE)
             if waited > self.timeout:
-                raise ProcessError(f"{self._lost()} has not answered for {self.timeout:g} seconds (--timeout)")
-
-    def _lost(self) -> str:
-        """The ranks that do not answer, in words. Those that wait do. Nothing is sent before a training has failed."""
-        lost, end = {*range(self.size)} - {self.rank}, time.monotonic() + LOOK
-        for rank in lost:
-            self.mpi.Isend(NOTHING, rank, ASK)
-        while time.monotonic() < end:
-            self._heard(ASK, answer=True)
-            lost -= self._heard(ANSWER)
-            time.sleep(PAUSE)
-        return f"rank {', '.join(map(str, sorted(lost)))}" if lost else "another process"
-
-    def _heard(self, tag: int, answer: bool = False) -> set[int]:
-        """The ranks from which a message with this tag has come; they are told that this one is alive if they ask."""
-        ranks, status = set(), MPI.Status()
-        while self.mpi.Iprobe(tag=tag, status=status):
-            ranks.add(status.Get_source())
-            self.mpi.Recv(NOTHING, status.Get_source(), tag)
-            if answer:
-                self.mpi.Isend(NOTHING, status.Get_source(), ANSWER)
-        return ranks
+                raise ProcessError(f"another process has not answered for {self.timeout:g} seconds (--timeout)")
 
     def add_up(self, array: xp.ndarray, in_order: bool = False) -> None:
         """See `Communicator.add_up`."""
@@ -153,7 +130,7 @@ class MPICommunicator(Communicator):
 
 
 def start() -> None:
-    """Start MPI, which waits for all processes. Raises ProcessError if one of them has ended, or does not join.
+    """Start MPI, which waits for all processes. Raises ProcessError if one of them does not join.
 
     mpi4py would keep Python's lock until then, so that nothing could end the wait, not even a signal.
     """
@@ -166,15 +143,11 @@ def start() -> None:
     arguments = (None, None, MPI.THREAD_MULTIPLE, ctypes.byref(ctypes.c_int()))
     thread = threading.Thread(target=initialize, args=arguments, daemon=True)
     thread.start()
-    end, before = time.monotonic() + LONGEST, ""
+    end = time.monotonic() + LONGEST
     while thread.is_alive():
-        thread.join(LOOK)
-        ended = ended_here()
-        if thread.is_alive() and ended and ended == before:  # not just now, as its launcher starts them
-            raise ProcessError(f"{ended} has ended before it joined the others")
-        if thread.is_alive() and time.monotonic() > end:
+        if time.monotonic() > end:
             raise ProcessError(f"some processes have not joined the others within {LONGEST:g} seconds")
-        before = ended
+        thread.join(LOOK)
     MPI.COMM_WORLD.Set_errhandler(MPI.ERRORS_RETURN)  # and mpi4py raises them
 
 
