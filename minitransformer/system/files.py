@@ -3,8 +3,8 @@
 If the system refuses something, for example because the disk is full or a folder is read-only, that is an OSError that
 names the path.
 
-What is read must be a regular file, or a link to one. Output may go to a new name or a regular file, to the file that a
-link leads to, so that the link stays one, and to a pipe or a device such as /dev/null, which gets it as a stream.
+What is read must be a regular file, or a link to one. Output goes to a new name, to a regular file, or to the file that
+a link leads to, so that the link stays one; a device or a pipe is refused.
 """
 
 import codecs
@@ -16,11 +16,10 @@ import json
 import os
 import stat
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any, BinaryIO, TextIO
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -41,16 +40,9 @@ def atomic_write(path: str | os.PathLike) -> Iterator[Path]:
     If the block raises an exception, the temporary file is removed and `path` stays as it was. The bytes are on the
     disk before the file gets its name, so after a power failure there is the old file or the new one, never half of it.
     An error of the disk is raised, also if it comes only with the last flush. Each process uses a temporary name of
-    its own. A link stays a link, and its file is replaced; a pipe or a device is written to instead.
+    its own. A link stays a link, and its file is replaced.
     """
     with named_in_errors(f"cannot write {path}"):
-        if _is_stream(path):
-            with tempfile.TemporaryDirectory() as folder:
-                partial = Path(folder) / "partial"
-                yield partial
-                with _open_stream(path) as stream:
-                    stream.write(partial.read_bytes())
-            return
         target = _target(path)
         partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
         make_folder(target.parent)
@@ -74,44 +66,19 @@ def check_output(path: str | os.PathLike) -> None:
     if kind_of(Path(path)) == "folder":
         raise IsADirectoryError(f"{path} is a folder, not a file")
     with named_in_errors(f"cannot write {path}"):
-        if _is_stream(path):
-            return
-    check_folder(_target(path).parent)
+        target = _target(path)
+    check_folder(target.parent)
 
 
 def _target(path: str | os.PathLike) -> Path:
-    """The file that is written if output goes to `path`: where a link leads to, or the path itself."""
-    return Path(os.path.realpath(path) if os.path.islink(path) else path)
+    """The file that is written if output goes to `path`: where a link leads to, or the path itself.
 
-
-def _is_stream(path: str | os.PathLike) -> bool:
-    """Whether output to `path` goes into a pipe or a device, or to where this process prints.
-
-    Raises OSError for a disk, a socket and a link that leads nowhere but to itself.
+    Raises OSError for a device, a pipe and a link that leads nowhere but to itself.
     """
-    try:
-        found = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    if stat.S_ISBLK(found.st_mode) or stat.S_ISSOCK(found.st_mode):
-        raise OSError("it is neither a file nor a stream")
-    return stat.S_ISCHR(found.st_mode) or stat.S_ISFIFO(found.st_mode) or _is_printed_to(found)
-
-
-def _is_printed_to(found: os.stat_result) -> bool:
-    """Whether this is the standard output of this process, such as /dev/stdout."""
-    try:
-        return os.path.samestat(found, os.fstat(1))
-    except OSError:  # it is closed
-        return False
-
-
-def _open_stream(path: str | os.PathLike) -> BinaryIO:
-    """A pipe or a device, open for writing. What is printed later follows it, also in a file."""
-    if not _is_printed_to(os.stat(path)):
-        return open(path, "wb", buffering=0)
-    sys.stdout.flush()
-    return os.fdopen(os.dup(1), "wb")
+    target = Path(os.path.realpath(path) if os.path.islink(path) else path)
+    if kind_of(target) == "something else":
+        raise OSError("it is not a regular file")
+    return target
 
 
 def delete(path: Path) -> None:
