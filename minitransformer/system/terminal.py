@@ -1,6 +1,5 @@
 """What the terminal can show: its width and its characters."""
 
-import codecs
 import contextlib
 import errno
 import json
@@ -11,7 +10,6 @@ import shlex
 import shutil
 import sys
 import textwrap
-import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,27 +19,6 @@ NARROWEST = 24  # columns for an explanation beside its example; with fewer, it 
 EXAMPLE = re.compile(r"^( +\S.*?  +)(\S.*)$")  # an indented command, and after two spaces what it does
 LONG_WORD = re.compile(r"\S{200,}")  # a path or number of this length is shortened
 BEYOND_ADDRESSES = ("array is too big", "Maximum allowed dimension exceeded")  # NumPy's ValueErrors
-SPELLED = {
-    "−": "-",
-    "·": "*",
-    "×": "x",
-    "√": "sqrt ",
-    "Σ": "sum ",
-    "∂": "d",
-    "→": "->",
-    "≤": "<=",
-    "≥": ">=",
-    "≠": "!=",
-    "≈": "~",
-    "‖": "|",
-    "⟨": "<",
-    "⟩": ">",
-    "∘": "*",
-    "“": "'",  # not ", which would end a string in JSON
-    "”": "'",
-    "\u0302": "_hat",  # combining, as in x̂
-    "\u0304": "_bar",
-}
 
 
 def width() -> int:
@@ -122,15 +99,13 @@ def blamed_for_memory(what: str) -> Iterator[None]:
 
 
 def print_in_any_encoding() -> None:
-    """Let `print` spell out what the output's encoding lacks, instead of failing, and write each line at once.
+    """Let `print` write "?" for what the output's encoding lacks, instead of failing, and write each line at once.
 
-    A terminal or file with the encoding cp1252 or ASCII gets "sqrt C" for "√C". Each line is written when it is
-    complete, so that a pipe or a log file shows how far a command is.
+    So a pipe or a log file shows how far a command is.
     """
-    codecs.register_error("spell_out", _spell_out)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # neither None nor a stand-in
-            stream.reconfigure(errors="spell_out", line_buffering=True)
+            stream.reconfigure(errors="replace", line_buffering=True)
 
 
 def is_closed_pipe(error: BaseException) -> bool:
@@ -156,19 +131,3 @@ def quoted(path: object) -> str:
 def discard_output() -> None:
     """Let everything that is still printed vanish: nobody reads it, because the pipe is closed."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _spell_out(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    return "".join(_spelled(c) for c in error.object[error.start : error.end]), error.end
-
-
-def _spelled(character: str) -> str:
-    """`character` in ASCII: an accent is left out, a Greek letter is named, and what has no such name becomes "?"."""
-    if character in SPELLED:
-        return SPELLED[character]
-    name = unicodedata.name(character, "")
-    if name.startswith("GREEK "):
-        return name.split()[-1].lower()
-    return unicodedata.normalize("NFKD", character).encode("ascii", "ignore").decode() or "?"

@@ -97,16 +97,16 @@ def printed(monkeypatch):
     ("encoding", "text", "expected"),
     [
         ("utf-8", "√(C/2) ≤ σ² · “ö”", "√(C/2) ≤ σ² · “ö”"),
-        ("cp1252", "−q/p ≤ σ² · “ö” → x̂", "-q/p <= sigma² · “ö” -> x_hat"),
-        ("ascii", "−q/p ≤ σ² · “ö” → x̂, Ω, ᵀ, 字", "-q/p <= sigma2 * 'o' -> x_hat, omega, T, ?"),
+        ("cp1252", "−q/p ≤ σ² · “ö” → x̂", "?q/p ? ?² · “ö” ? x?"),
+        ("ascii", "−q/p ≤ σ² · “ö”", "?q/p ? ?? ? ???"),
     ],
 )
-def test_characters_that_the_output_lacks_are_spelled_out(encoding, text, expected, printed):
+def test_characters_that_the_output_lacks_are_question_marks(encoding, text, expected, printed):
     assert printed(encoding, text) == expected
 
 
 def test_json_stays_json_in_any_encoding(printed):
-    text = "".join(map(chr, range(0x80, 0x3000))) + "".join(terminal.SPELLED)
+    text = "".join(map(chr, range(0x80, 0x3000)))
     assert set(json.loads(printed("ascii", json.dumps({"text": text}, ensure_ascii=False)))) == {"text"}
 
 
