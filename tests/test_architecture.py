@@ -59,7 +59,7 @@ PROCESSES = re.compile(r"\b(communicator|mpiexec|mpi4py|is_root)\b", re.IGNORECA
 KNOW_PROCESSES = (
     "training/parallel/*",
     "training/saving/checkpointer.py",  # one process writes
-    "training/loop.py",  # one process shows progress
+    "training/run.py",  # one process shows progress
     "layers/since_2017/tensor_parallel.py",
     "layers/since_2017/shards.py",
     "functional/since_2017/ranks.py",
@@ -372,7 +372,7 @@ BROKEN_RULES = [
     (long_functions, "core.py", f'def f():\n    """\n    More."""\n{LONG_BODY}', "f has 41 lines"),
     (ids_of_the_toy_tasks, "decoding/a.py", "from minitransformer.vocabulary import PAD", "in which id 0 may be"),
     (ids_of_the_toy_tasks, "decoding/a.py", "from minitransformer import vocabulary as v\nv.EOS", "in which id 0"),
-    (several_processes, "training/run.py", "if self.communicator.size: pass", "know nothing of processes"),
+    (several_processes, "training/loop.py", "if self.communicator.size: pass", "know nothing of processes"),
     (decides_by_class, "training/loop.py", "isinstance(1, int)", "is decided in training/parallel/strategy.py"),
     (long_files, "core.py", "x = 1\n" * 351, "351 lines"),
 ]  # fmt: skip

@@ -55,7 +55,7 @@ CORE = {
     "training/flat.py": ("How do all parameters become one vector?", "13"),
     "training/optimizers.py": ("Adam, the paper's optimizer.", "13"),
     "training/schedules.py": ("How does the learning rate rise and fall?", "13"),
-    "training/gradients.py": ("From a batch to its gradient.", "14"),
+    "training/finite.py": ("Which step is refused?", "15"),
     "training/step.py": ("Forward, loss, backward, clip, step.", "14"),
     "training/loop.py": ("The step, again and again.", "14"),
     "decoding/sampling.py": ("Which token comes next?", "16"),

@@ -148,7 +148,7 @@ def loss_curves(
     batches = Batches(problem.data, problem.batch_size, seed)
     losses = np.empty((2, problem.steps))
     for i in range(problem.steps):
-        batch, lr = batches.next(), cosine(i + 1, problem.steps, problem.peak, problem.warmup)
+        batch, lr = next(batches), cosine(i + 1, problem.steps, problem.peak, problem.warmup)
         losses[0, i] = float(train_step(batch, lr))
         losses[1, i] = pytorch_train_step(theirs, optimizer, batch, lr, problem.label_smoothing)
         after_step()

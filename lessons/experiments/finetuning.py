@@ -71,7 +71,7 @@ def fit(model: GPT, data: TextTask, steps: int, peak: float, seed: int) -> Calla
 
     def timed(rate: float) -> float:
         start = time.process_time()
-        step(batches.next(), rate)
+        step(next(batches), rate)
         return time.process_time() - start
 
     for number in range(1, steps + 1):

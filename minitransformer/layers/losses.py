@@ -53,3 +53,28 @@ def padding_of(loss_fn: Any, model: Any) -> int | None:
 def counted_targets(targets: np.ndarray, padding: int | None) -> np.ndarray:
     """The places of the targets that are not padding, in the flattened array."""
     return np.arange(targets.size) if padding is None else np.flatnonzero(targets != padding)
+
+
+def accuracy_of(logits: xp.ndarray, targets: Any, padding: int | None) -> xp.ndarray | None:
+    """The share of targets, without padding, that have the largest logit; None if the targets are not classes."""
+    if getattr(targets, "dtype", np.dtype(float)).kind not in "iu" or targets.shape != logits.shape[:-1]:
+        return None
+    counted = counted_targets(targets, padding)
+    right = (logits.argmax(axis=-1) == to_device(targets)).reshape(-1)[to_device(counted)]
+    return xp.asarray(right.sum() / max(len(counted), 1), logits.real.dtype)
+
+
+def weighed(cache: Any, weight: float) -> Any:
+    """The cache of a part of a batch that has this weight in the loss of the whole.
+
+    The gradient dy carries the weight, and layers need not know it. Only a layer that adds the gradient of a loss of
+    its own in backward, such as the balance of experts, has a cache with a field `batch_weight`.
+    """
+    if weight == 1.0 or not isinstance(cache, tuple | list):
+        return cache
+    if hasattr(cache, "batch_weight"):
+        return cache._replace(batch_weight=weight)  # type: ignore[union-attr]
+    items = [weighed(item, weight) for item in cache]
+    if all(new is old for new, old in zip(items, cache, strict=True)):
+        return cache
+    return type(cache)(*items) if hasattr(cache, "_fields") else type(cache)(items)

@@ -4,8 +4,8 @@ import dataclasses
 import time
 from collections.abc import Callable
 
+from minitransformer.training.loop import Plan
 from minitransformer.training.parallel.connect import connect
-from minitransformer.training.settings import Plan
 
 PLANS = 20  # times that a plan is made, evenly spread
 

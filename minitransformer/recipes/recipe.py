@@ -20,12 +20,12 @@ from minitransformer.recipes.options import (
 )
 from minitransformer.tokenizers import Tokenizer
 from minitransformer.training import Adam, History, Muon, train
+from minitransformer.training.loop import Plan
 from minitransformer.training.parallel.connect import connect
 from minitransformer.training.parallel.sharded import ShardedAdam
 from minitransformer.training.parallel.strategy import Strategy
 from minitransformer.training.saving.averaging import AverageOfLast, Averaging
 from minitransformer.training.saving.checkpointer import SavedRun
-from minitransformer.training.settings import Plan
 
 MAX_LAYERS = 1000  # in each stack
 EVALUATIONS = 10  # during training, unless --eval-interval says otherwise

@@ -1,4 +1,4 @@
-"""The training loop and its parts. Read step.py first, then loop.py."""
+"""The training step, the loop around it, and what can be put around both. Read step.py first, then loop.py."""
 
 from typing import TYPE_CHECKING
 
@@ -6,13 +6,9 @@ from minitransformer.layers.losses import CrossEntropyLoss
 from minitransformer.lazy import importer
 from minitransformer.training.clipping import clip_grad_norm
 from minitransformer.training.finite import NotFiniteError, check_finite
-from minitransformer.training.gradients import Measured, PlainGradients
-from minitransformer.training.loop import train
 from minitransformer.training.optimizers import Adam
-from minitransformer.training.run import History
 from minitransformer.training.schedules import cosine, noam
-from minitransformer.training.settings import TrainingSettings
-from minitransformer.training.step import step_with, training_step
+from minitransformer.training.step import Measured, PlainGradients, step_with, training_step
 
 if TYPE_CHECKING:
     from minitransformer.training.muon import Muon
@@ -20,9 +16,11 @@ if TYPE_CHECKING:
     from minitransformer.training.parallel.parts import gradients_of
     from minitransformer.training.parallel.strategy import Strategy
     from minitransformer.training.parallel.threads import DataParallel
+    from minitransformer.training.run import History, train
     from minitransformer.training.saving.averaging import AverageOfLast, ExponentialAverage
     from minitransformer.training.saving.checkpoint import load_checkpoint, save_checkpoint
     from minitransformer.training.saving.checkpointer import Checkpointer, Stopped, read_run
+    from minitransformer.training.settings import TrainingSettings
     from minitransformer.training.watching.diagnostics import Diagnostics
 
 __all__ = [
@@ -60,6 +58,8 @@ __getattr__ = importer(
     __all__,
     (
         "muon",
+        "run",
+        "settings",
         "saving.averaging",
         "saving.checkpoint",
         "saving.checkpointer",

@@ -31,7 +31,10 @@ class Batches:
         if self.has_epochs:
             self._epoch = itertools.islice(self.data.epoch(self.rng, self.size), position, None)
 
-    def next(self) -> TrainingBatch:
+    def __iter__(self) -> "Batches":
+        return self
+
+    def __next__(self) -> TrainingBatch:
         """The next batch; after the last one of an epoch, the first one of the next.
 
         Raises ValueError for data with empty epochs.

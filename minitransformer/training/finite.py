@@ -1,12 +1,9 @@
 """Refusing a step whose loss or gradient is nan or infinite: it would carry this number into every weight."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from minitransformer.backend import xp
-
-if TYPE_CHECKING:
-    from minitransformer.training.watching.anomaly_hooks import Anomaly
 
 SILENT: dict[str, Any] = {"over": "ignore", "divide": "ignore", "invalid": "ignore"}  # for np.errstate
 
@@ -15,36 +12,20 @@ class NotFiniteError(ArithmeticError):
     """The loss, the gradient or a weight is nan or infinite, so training stops.
 
     `step` is the step, 0 if nobody counts, `layer` the name of the first layer concerned ("" if there is none), and
-    `anomaly` all details (see watching/anomaly_hooks.py), or None. The message contains all of this and the likely
-    causes. A recipe adds `advice` on how to continue.
+    `anomaly` all details if somebody looked for the cause (see watching/), or None. A recipe adds `advice` on how to
+    continue.
     """
 
     advice: Iterable[str] = ()  # lines
 
-    def __init__(self, step: int, headline: str, anomaly: "Anomaly | None" = None, causes: Iterable[str] = ()) -> None:
+    def __init__(self, step: int, message: str, anomaly: Any = None) -> None:
         super().__init__()
         self.step = step
-        headline = f"step {step:,}: {headline}" if step else headline
-        self.explain("\n".join([headline, *_lines(anomaly), *_bullets(causes)]), anomaly)
+        self.explain(f"step {step:,}: {message}" if step else message, anomaly)
 
-    def explain(self, message: str, anomaly: "Anomaly | None") -> None:
+    def explain(self, message: str, anomaly: Any) -> None:
         """Set the message and what was found."""
         self.args, self.anomaly, self.layer = (message,), anomaly, anomaly.layer if anomaly else ""
-
-
-def _lines(anomaly):
-    if anomaly is None:
-        return
-    yield f"  first not finite     {anomaly.what}: {anomaly.bad}"
-    if anomaly.operation:
-        yield f"  operation            {anomaly.operation}"
-    for group, (size, what) in anomaly.largest.items():
-        yield f"  {'largest ' + group:<20} {size:.2g}, {what}"
-
-
-def _bullets(causes):
-    for i, cause in enumerate(causes):
-        yield f"  {'' if i else 'likely causes':<20} {cause}"
 
 
 def is_finite(loss: Any, norm: Any) -> bool:

@@ -1,10 +1,22 @@
 """All parameters of a model as one vector, so that clipping and Adam need a few calls instead of hundreds."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from minitransformer.backend import xp
 from minitransformer.core import Parameter
+
+
+class OneThread:
+    """Computes the blocks of a vector one after another, where a ThreadTeam (system/process.py) shares them."""
+
+    def map(self, function: Callable[..., Any], *lists: Iterable[Any]) -> list[Any]:
+        """[function(*items) for items in zip(*lists)]"""
+        return list(map(function, *lists))
+
+
+ONE_THREAD = OneThread()
 
 
 class FlatParameter(Parameter):

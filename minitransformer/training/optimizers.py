@@ -10,8 +10,7 @@ import numpy as np
 from minitransformer.backend import backend_name, fused, to_device, to_host, xp
 from minitransformer.checks import check_number, check_rate, check_shape
 from minitransformer.core import Parameter
-from minitransformer.system.process import SINGLE_THREAD, ThreadTeam
-from minitransformer.training.flat import FlatParameter
+from minitransformer.training.flat import ONE_THREAD, FlatParameter
 
 INCOMPLETE = (
     "the last step was interrupted while it moved the weights, so they belong to no step: load a saved model, and the "
@@ -51,7 +50,7 @@ class Adam:
             raise ValueError("every parameter is frozen, so there is nothing to train")
         self.flat = FlatParameter(trained)
         self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
-        self.team = SINGLE_THREAD  # the threads that share a step
+        self.team: Any = ONE_THREAD  # or a ThreadTeam, whose threads share a step
         self.t = 0  # steps taken
         self.moving = False  # whether a step has begun to move weights, and has not ended
         self.m, self.v = (xp.zeros_like(self.weights[self.shard]) for _ in range(2))
@@ -134,7 +133,7 @@ def adam_update(
     t: int,
     *,
     scale: Any = 1.0,
-    team: ThreadTeam = SINGLE_THREAD,
+    team: Any = ONE_THREAD,
 ) -> None:
     """Step t of Adam (Kingma and Ba 2015, algorithm 1) for one parameter: data, m and v are changed in place.
 

@@ -1,32 +1,8 @@
-"""The settings of a training run: its plan, and numbers of sequences and micro batches."""
+"""The settings of a training run: numbers of steps, sequences and micro batches."""
 
 import dataclasses
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from minitransformer.checks import check_integer, check_number
-
-if TYPE_CHECKING:
-    from minitransformer.training.saving.averaging import Averaging
-
-
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """What a training does over time.
-
-    Fields:
-        steps: number of optimizer steps.
-        schedule: schedule(step) is the learning rate of a step, counted from 1; without it the optimizer keeps its own.
-        averaging: averages the weights over the end of training.
-    """
-
-    steps: int
-    schedule: Callable[[int], float] | None = None
-    averaging: "Averaging | None" = None
-
-    def at(self, step: int) -> "Plan":
-        """The plan from `step` on, which begins now: the same, unless it follows a clock (recipes/clock.py)."""
-        return self
 
 
 @dataclasses.dataclass(frozen=True)

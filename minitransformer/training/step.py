@@ -3,14 +3,49 @@ with less memory, or in many threads and processes at a time, and none of it cha
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from minitransformer.backend import xp
+from minitransformer.layers.losses import accuracy_of, padding_of, weighed
 from minitransformer.training.clipping import clip_factor, grad_norm
 from minitransformer.training.finite import SILENT, check_finite
-from minitransformer.training.gradients import Gradients, Measured, PlainGradients
+
+
+class Measured(NamedTuple):
+    """What was measured on the way to a gradient."""
+
+    loss: Any  # 0-d
+    accuracy: Any = None  # 0-d, the share of targets whose logit is the largest, or None if it was not asked for
+
+
+class Gradients(Protocol):
+    """The signature of everything that computes the gradient of a batch.
+
+    `PlainGradients` is for a whole batch, forward and backward. The files of parallel/ cut the batch, and call another
+    `gradients` for each part. So they can be put around each other in any order, and each compared with the plain one.
+    """
+
+    def __call__(self, batch: Any, weight: float = 1.0, measure: bool = False) -> Measured:
+        """Add `weight` times the gradient of the batch's loss; measure the accuracy only if `measure`."""
+
+
+class PlainGradients:
+    """Forward, loss and backward of any model and any loss. `rng` draws the dropout masks."""
+
+    def __init__(self, model: Any, loss_fn: Any, rng: np.random.Generator | None = None) -> None:
+        self.model, self.loss_fn, self.rng = model, loss_fn, rng
+
+    def __call__(self, batch: Any, weight: float = 1.0, measure: bool = False) -> Measured:
+        """See `Gradients`."""
+        y, cache = self.model.forward(*batch.inputs, rng=self.rng)
+        accuracy = None
+        if measure:  # before the loss, which may overwrite y
+            accuracy = accuracy_of(y, batch.targets, padding_of(self.loss_fn, self.model))
+        loss, loss_cache = self.loss_fn.forward(y, batch.targets)
+        self.model.backward(self.loss_fn.backward(weight, loss_cache), weighed(cache, weight))
+        return Measured(loss, accuracy)
 
 
 def training_step(

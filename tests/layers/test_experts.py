@@ -25,11 +25,11 @@ from minitransformer.inspection import (
 from minitransformer.inspection.activation_memory import _distinct_arrays
 from minitransformer.inspection.interventions import Altered, Change
 from minitransformer.layers import FeedForward
+from minitransformer.layers.losses import weighed
 from minitransformer.layers.since_2017.lora import LoRALinear
 from minitransformer.models import BERT, GPT, Transformer, TransformerConfig, gpt_config
 from minitransformer.models.build import builder
 from minitransformer.training import CrossEntropyLoss, DataParallel
-from minitransformer.training.gradients import weighed
 from minitransformer.training.parallel import threads as threads_module
 from minitransformer.training.saving.checkpoint import load_checkpoint, save_checkpoint
 from tests.helpers import device, host, random_array, randomize, relative_error, same

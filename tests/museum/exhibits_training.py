@@ -121,13 +121,13 @@ EXHIBITS = (
     Exhibit(
         "the schedule is stepped once for every tensor",
         "The warm-up is over after a few steps.",
-        {"training:train": ("schedule(step) if", "schedule(step * len(model.parameters())) if")},
+        {"training.loop:training_steps": ("plan.schedule(step)", "plan.schedule(step * len(optimizer.flat.pieces))")},
         NUMPY,
     ),
     Exhibit(
         "the schedule starts at step 0",
         "0^-0.5 has no value. Code that takes step 0 for step 1 lags by one ever after.",
-        {"training:train": ("schedule(step) if", "schedule(max(step - 1, 1)) if")},
+        {"training.loop:training_steps": ("plan.schedule(step)", "plan.schedule(max(step - 1, 1))")},
         "tugstugi/pytorch-saltnet #7",
     ),
     Exhibit(

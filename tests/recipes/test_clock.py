@@ -4,7 +4,7 @@ import pytest
 
 from minitransformer.recipes import clock
 from minitransformer.recipes.clock import until
-from minitransformer.training.settings import Plan
+from minitransformer.training.loop import Plan
 
 
 def trained(seconds_of, end, guess, monkeypatch):

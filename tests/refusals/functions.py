@@ -39,8 +39,8 @@ from minitransformer.training import (
     TrainingSettings,
     train,
 )
+from minitransformer.training.loop import Plan
 from minitransformer.training.run import TrainingRun
-from minitransformer.training.settings import Plan
 from tests.helpers import no_ids
 from tests.refusals.cases import library
 from tests.refusals.given import SIZES

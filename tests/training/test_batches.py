@@ -53,7 +53,7 @@ def make(kind, size=3, seed=11):
 
 
 def take(batches, count):
-    return [batches.next() for _ in range(count)]
+    return [next(batches) for _ in range(count)]
 
 
 @pytest.mark.parametrize("kind", WITH_EPOCHS)
@@ -101,7 +101,7 @@ def test_only_data_with_epochs_saves_a_position():
     batches = make(Shuffled)
     positions = [batches.state()["position"]]
     for _ in range(LENGTH + 2):
-        batches.next()
+        next(batches)
         positions.append(batches.state()["position"])
     assert positions == [0, 1, 2, 3, 4, 5, 1, 2]
 
@@ -129,4 +129,4 @@ def test_data_with_empty_epochs_is_refused():
             return iter(())
 
     with pytest.raises(ValueError, match=r"^an epoch of the data has no batches$"):
-        make(Nothing).next()
+        next(make(Nothing))

@@ -15,7 +15,7 @@ import pytest
 
 from minitransformer.data import get_task
 from minitransformer.models import Transformer, TransformerConfig
-from minitransformer.training import Adam, AverageOfLast, ExponentialAverage, TrainingSettings, loop, optimizers, train
+from minitransformer.training import Adam, AverageOfLast, ExponentialAverage, TrainingSettings, optimizers, train
 from minitransformer.training.run import TrainingRun
 from tests.helpers import same
 
@@ -58,7 +58,7 @@ class Training:
         self.record, averaging = record, self.average()
         averaging.training = self
         options = {**self.options, "averaging": averaging, "evaluate": evaluate, "resume": resume}
-        with mock.patch.object(loop, "TrainingRun", Watched):
+        with mock.patch("minitransformer.training.run.TrainingRun", Watched):
             return train(self.model, get_task("copy"), self.optimizer, lambda step: 1e-3 / step, **options)
 
 

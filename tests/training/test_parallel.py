@@ -10,9 +10,9 @@ from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.system.generators import make_generator
 from minitransformer.system.process import THREAD_VARIABLES, ThreadTeam
 from minitransformer.training import Adam, CrossEntropyLoss, DataParallel, Muon
-from minitransformer.training.gradients import Measured
 from minitransformer.training.parallel import threads as parallel
 from minitransformer.training.parallel.parts import shares_of
+from minitransformer.training.step import Measured
 from tests.helpers import Trainer, ragged, randomize, relative_error
 
 pytestmark = pytest.mark.host_only  # a GPU is fed by one thread: see DataParallel

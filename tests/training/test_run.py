@@ -15,8 +15,8 @@ from minitransformer.training import (
     Strategy,
     TrainingSettings,
 )
+from minitransformer.training.loop import Plan, Taken
 from minitransformer.training.run import TrainingRun
-from minitransformer.training.settings import Plan
 from tests.helpers import same
 
 pytestmark = pytest.mark.host_only  # CuPy's generators cannot be saved
@@ -39,7 +39,8 @@ def advance(run):
     run.optimizer.lr = 0.01
     run.optimizer.flat.grad = np.ones_like(run.optimizer.weights)
     run.optimizer.step()
-    run.log(run.batches.next(), Measured(np.float32(1.5), np.float32(0.5)), np.float32(0.25))
+    measured = Measured(np.float32(1.5), np.float32(0.5))
+    run.log(Taken(run.step + 1, run.plan, next(run.batches), measured, np.float32(0.25)))
 
 
 def test_run_says_when_it_is_done():

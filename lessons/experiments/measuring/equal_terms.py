@@ -78,7 +78,7 @@ def train_for(
         start = time.process_time()
         while (used := (time.process_time() - start) / seconds) < 1.0:
             rate = peak * min(1.0, (len(losses) + 1) / warmup) * (1.0 - used)
-            batch = batches.next()
+            batch = next(batches)
             losses.append(float(step(batch, rate)))
             tokens += sum(int(special_ids(model).tokens(ids).sum()) for ids in batch.inputs)
     return {"steps": len(losses), "tokens": tokens, "loss": float(np.mean(losses[-50:]))}

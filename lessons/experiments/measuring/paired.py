@@ -104,7 +104,7 @@ def train_steps(
         step, start = make_training_step(model, smoothing, threads=1), time.process_time()
         for number in range(1, steps + 1):
             rate = peak * min(number / rising, (steps + 1 - number) / (steps + 1 - rising))
-            losses.append(float(step(batches.next(), rate if warmup is None else cosine(number, steps, peak, warmup))))
+            losses.append(float(step(next(batches), rate if warmup is None else cosine(number, steps, peak, warmup))))
         seconds = time.process_time() - start
     return {"steps": steps, "seconds": seconds, "train_loss": float(np.mean(losses[-50:]))}
 

@@ -7,9 +7,9 @@ from minitransformer.config import OWN_IDS, ModelConfig
 from minitransformer.core import Parameter
 from minitransformer.data.by_length import cut_by_length
 from minitransformer.data.task import TrainingBatch
-from minitransformer.training.gradients import Gradients, Measured
 from minitransformer.training.parallel.parts import count_terms, in_parts
 from minitransformer.training.parallel.threads import split_batch
+from minitransformer.training.step import Gradients, Measured
 
 
 class ByLength:

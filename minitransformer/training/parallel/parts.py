@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from minitransformer.data.task import TrainingBatch
+from minitransformer.layers.losses import weighed
 from minitransformer.layers.since_2017.blockwise import blockwise_loss, has_features
-from minitransformer.training.gradients import Gradients, Measured, PlainGradients, weighed
+from minitransformer.training.step import Gradients, Measured, PlainGradients
 
 
 class ChunkedGradients(PlainGradients):

@@ -24,10 +24,10 @@ from minitransformer.data.task import TrainingBatch
 from minitransformer.system.process import SINGLE_THREAD, ThreadTeam
 from minitransformer.training.clipping import grad_norm, squares_of_blocks
 from minitransformer.training.finite import NotFiniteError
-from minitransformer.training.gradients import Gradients, Measured
 from minitransformer.training.parallel.communicator import Communicator, ProcessError
 from minitransformer.training.parallel.parts import count_terms, shares_of
 from minitransformer.training.parallel.threads import split_batch
+from minitransformer.training.step import Gradients, Measured
 from minitransformer.training.watching.anomaly_hooks import AnomalyFound
 
 

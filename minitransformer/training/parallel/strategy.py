@@ -18,7 +18,6 @@ from minitransformer.system.generators import generator_state, make_generator, r
 from minitransformer.system.process import keep_freed_memory
 from minitransformer.training.clipping import grad_norm
 from minitransformer.training.finite import SILENT
-from minitransformer.training.gradients import Gradients, Measured
 from minitransformer.training.optimizers import Adam
 from minitransformer.training.parallel.communicator import ONE_PROCESS, Communicator
 from minitransformer.training.parallel.micro_batches import ByLength, GradientAccumulation
@@ -26,7 +25,7 @@ from minitransformer.training.parallel.processes import ProcessParallel
 from minitransformer.training.parallel.sharded import ShardedAdam, gathered_state, gathering
 from minitransformer.training.parallel.threads import DataParallel, default_threads
 from minitransformer.training.settings import TrainingSettings
-from minitransformer.training.step import step_with
+from minitransformer.training.step import Gradients, Measured, step_with
 from minitransformer.training.watching.diagnostics import Diagnostics
 
 

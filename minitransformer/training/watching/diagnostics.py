@@ -12,9 +12,9 @@ from minitransformer.system.generators import generator_state, restore_generator
 from minitransformer.system.process import ThreadTeam
 from minitransformer.training.clipping import grad_norm
 from minitransformer.training.finite import NotFiniteError, headline, is_finite
-from minitransformer.training.gradients import Gradients, Measured
 from minitransformer.training.optimizers import Adam
 from minitransformer.training.parallel.threads import DataParallel
+from minitransformer.training.step import Gradients, Measured
 from minitransformer.training.watching.anomaly_hooks import (
     BACKWARD,
     LOSS,
@@ -94,7 +94,7 @@ class Diagnostics:
         for step, loss, norm in zip(steps, *numbers, strict=True):
             if not is_finite(loss, norm):
                 late = f"{headline(loss, norm)}; it was noticed after step {steps[-1]:,}, when the weights were lost"
-                raise NotFiniteError(step, late, None, [LATE])
+                raise NotFiniteError(step, explained(late, None, [LATE]))
 
     def check_weights(self) -> None:
         """Raise NotFiniteError unless all weights are finite. Called before saving and when training ends."""
@@ -108,7 +108,8 @@ class Diagnostics:
                 pass
         except AnomalyFound as found:
             anomaly = found.anomaly
-        raise NotFiniteError(self.step, "the weights after it are not finite", anomaly, [OVERSHOT])
+        message = explained("the weights after it are not finite", anomaly, [OVERSHOT])
+        raise NotFiniteError(self.step, message, anomaly)
 
     def _find(self) -> Anomaly | None:
         """Compute the step again with anomaly hooks -> Anomaly, or None if everything is finite this time."""
@@ -134,7 +135,8 @@ class Diagnostics:
     def _refuse(self, headline: str, anomaly: Anomaly | None) -> NoReturn:
         model, loss_fn = self.workers.replicas[0], self.workers.loss_fn
         causes = [AGAIN] if anomaly is None else likely_causes(anomaly, self.step, self.optimizer.lr, model, loss_fn)
-        error = NotFiniteError(self.step, f"{headline}; the weights are as they were before this step", anomaly, causes)
+        headline = f"{headline}; the weights are as they were before this step"
+        error = NotFiniteError(self.step, explained(headline, anomaly, causes), anomaly)
         if self.agree_on:
             self.agree_on(error)
         raise error
@@ -143,6 +145,26 @@ class Diagnostics:
 LATE = "training does not wait for a GPU in every step: --detect-anomaly does, and names the layer"
 OVERSHOT = "the gradient was finite: the step itself went too far, so the learning rate is too large"
 AGAIN = "computed again, all was finite: it depends on that step's dropout masks, or on the order of sums"
+
+
+def explained(headline: str, anomaly: Anomaly | None, causes: list[str]) -> str:
+    """The message of an error: what happened, what was found, one thing a line, and what has likely caused it."""
+    return "\n".join([headline, *_lines(anomaly), *_bullets(causes)])
+
+
+def _lines(anomaly):
+    if anomaly is None:
+        return
+    yield f"  first not finite     {anomaly.what}: {anomaly.bad}"
+    if anomaly.operation:
+        yield f"  operation            {anomaly.operation}"
+    for group, (size, what) in anomaly.largest.items():
+        yield f"  {'largest ' + group:<20} {size:.2g}, {what}"
+
+
+def _bullets(causes):
+    for i, cause in enumerate(causes):
+        yield f"  {'' if i else 'likely causes':<20} {cause}"
 
 
 def likely_causes(anomaly: Anomaly, step: int, lr: float, model: Any, loss_fn: Any) -> list[str]:
