@@ -72,7 +72,7 @@ HOST_FILES = (
     "functional/positions.py",
     "functional/since_2017/relative.py",
     "functional/since_2017/rotary.py",
-    "functional/scatter.py",
+    "functional/embedding.py",
     "layers/since_2017/attention_kinds.py",
     "layers/initializers.py",
     "layers/since_2017/kv_cache.py",

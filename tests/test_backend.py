@@ -14,7 +14,7 @@ import pytest
 
 import minitransformer.training  # noqa: F401 - which imports most modules that use `xp`
 from minitransformer.backend import BackendUnavailableError, backend_name, to_device, to_host, use_backend, xp
-from minitransformer.functional.scatter import scatter_add
+from minitransformer.functional.embedding import scatter_add
 from tests.helpers import relative_error
 from tests.strict.strict import strict
 

@@ -9,21 +9,18 @@ forward name and has its shape.
 from typing import TYPE_CHECKING
 
 from minitransformer.functional.activations import relu, relu_backward
-from minitransformer.functional.attention import scaled_dot_product_attention, scaled_dot_product_attention_backward
+from minitransformer.functional.attention import (
+    causal_mask,
+    padding_mask,
+    scaled_dot_product_attention,
+    scaled_dot_product_attention_backward,
+)
 from minitransformer.functional.cross_entropy import cross_entropy, cross_entropy_backward
 from minitransformer.functional.dropout import dropout, dropout_backward
 from minitransformer.functional.embedding import embedding, embedding_backward
-from minitransformer.functional.heads import (
-    group_heads,
-    merge_heads,
-    repeat_heads,
-    repeat_heads_backward,
-    split_heads,
-    ungroup_heads,
-)
+from minitransformer.functional.heads import merge_heads, repeat_heads, repeat_heads_backward, split_heads
 from minitransformer.functional.layer_norm import layer_norm, layer_norm_backward
 from minitransformer.functional.linear import linear, linear_backward
-from minitransformer.functional.masks import causal_mask, padding_mask
 from minitransformer.functional.positions import rows_from, sinusoidal_positions
 from minitransformer.functional.softmax import softmax, softmax_backward
 from minitransformer.lazy import importer
@@ -55,6 +52,7 @@ if TYPE_CHECKING:
         swiglu,
         swiglu_backward,
     )
+    from minitransformer.functional.since_2017.grouped import group_heads, ungroup_heads
     from minitransformer.functional.since_2017.linear_attention import (
         elu_plus_one,
         elu_plus_one_backward,
@@ -164,6 +162,7 @@ __getattr__ = importer(
         "before_2017.convolution",
         "since_2017.erf",
         "since_2017.gated",
+        "since_2017.grouped",
         "since_2017.preferences",
         "before_2017.recurrent.gru",
         "before_2017.recurrent.lstm",

@@ -1,4 +1,7 @@
-"""Scaled dot-product attention (paper section 3.2.1, equation 1), for all heads at once."""
+"""Scaled dot-product attention (paper section 3.2.1, equation 1), for all heads at once, and its masks.
+
+Masks say which positions may attend to which. They are boolean, True = may attend; combine two with `&`.
+"""
 
 import math
 from typing import NamedTuple
@@ -90,3 +93,20 @@ def scaled_dot_product_attention_backward(
     dk = product_of_heads(dscores.swapaxes(-1, -2), q)  # (B, H, S, D), where q is already scaled
     dk, dv = repeat_heads_backward(dk, groups), repeat_heads_backward(dv, groups)  # (B, G, S, D)
     return dq, dk, dv, dscores.sum(axis=0) if biased else None
+
+
+def padding_mask(ids: xp.ndarray, pad: int | None = 0) -> xp.ndarray:
+    """No position may attend to padding: ids (B, S) -> (B, 1, 1, S), to be broadcast over heads and queries.
+
+    With pad = None nothing is padding.
+    """
+    allowed = xp.ones(ids.shape, dtype=bool) if pad is None else ids != pad
+    return allowed[:, None, None, :]
+
+
+def causal_mask(length: int) -> xp.ndarray:
+    """Position t may attend to the positions up to t, itself included -> (1, 1, T, T), lower triangular.
+
+    With the target shifted right by one this keeps a prediction from seeing its own answer (paper section 3.1).
+    """
+    return xp.tril(xp.ones((length, length), dtype=bool))[None, None]

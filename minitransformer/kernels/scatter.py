@@ -9,7 +9,7 @@ from minitransformer.kernels.launch import COLUMNS, PARTS, ceil_div, common_real
 
 
 def scatter_add(table: xp.ndarray, ids: np.ndarray, rows: xp.ndarray) -> Any:
-    """As `functional.scatter.scatter_add`, in place: table (V, C), ids (N,) on the host, rows (N, C)."""
+    """As `functional.embedding.scatter_add`, in place: table (V, C), ids (N,) on the host, rows (N, C)."""
     dtype = common_real(table, rows)
     if dtype is None or not table.flags.c_contiguous:
         return NotImplemented

@@ -6,8 +6,7 @@ from minitransformer.layers.losses import CrossEntropyLoss
 from minitransformer.lazy import importer
 from minitransformer.training.clipping import clip_grad_norm
 from minitransformer.training.finite import NotFiniteError, check_finite
-from minitransformer.training.optimizers import Adam
-from minitransformer.training.schedules import cosine, noam
+from minitransformer.training.optimizers import Adam, noam
 from minitransformer.training.step import Measured, PlainGradients, step_with, training_step
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from minitransformer.training.saving.averaging import AverageOfLast, ExponentialAverage
     from minitransformer.training.saving.checkpoint import load_checkpoint, save_checkpoint
     from minitransformer.training.saving.checkpointer import Checkpointer, Stopped, read_run
+    from minitransformer.training.schedules import cosine
     from minitransformer.training.settings import TrainingSettings
     from minitransformer.training.watching.diagnostics import Diagnostics
 
@@ -59,6 +59,7 @@ __getattr__ = importer(
     (
         "muon",
         "run",
+        "schedules",
         "settings",
         "saving.averaging",
         "saving.checkpoint",

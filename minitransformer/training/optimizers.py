@@ -1,4 +1,4 @@
-"""Adam (Kingma and Ba 2015), the optimizer of paper section 5.3, with AdamW's weight decay as an option."""
+"""Paper section 5.3: Adam (Kingma and Ba 2015), and the learning rate over time. AdamW's weight decay is an option."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -176,3 +176,16 @@ def _adam_update(data, grad, m, v, lr, beta1, beta2, eps, t, scale):
     xp.divide(m, work, out=work)
     work *= lr * root / (1.0 - beta1**t)
     data -= work
+
+
+def noam(step: int, d_model: int, warmup: int = 4000, factor: float = 1.0) -> float:
+    """factor d_model^-0.5 min(step^-0.5, step warmup^-1.5): a straight rise for `warmup` steps, then 1/sqrt(step).
+
+    `step` and `warmup` count from 1 (at 0 the formula has no value: ValueError). The peak, at step = warmup, is
+    factor / sqrt(d_model warmup): 6.99e-4 for the base model. `factor` is not in the paper; its authors' code has it.
+    """
+    if step < 1:
+        raise ValueError(f"step counts from 1, got {step}")
+    if warmup < 1:
+        raise ValueError(f"warmup must be at least 1, got {warmup}")
+    return factor * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from minitransformer import functional as F
+from minitransformer.functional.embedding import scatter_add
 from minitransformer.functional.positions import rows_from
-from minitransformer.functional.scatter import scatter_add
 from minitransformer.functional.since_2017.patterns import Pattern
 from minitransformer.functional.since_2017.routing import expert_weights
 from tests.helpers import device

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from minitransformer.functional.scatter import scatter_add
+from minitransformer.functional.embedding import scatter_add
 from tests.helpers import device, host, random_array, relative_error
 
 V, C = 9, 3

@@ -5,7 +5,7 @@ import pytest
 
 from minitransformer import kernels
 from minitransformer.backend import to_device, to_host
-from minitransformer.functional.scatter import scatter_add
+from minitransformer.functional.embedding import scatter_add
 from tests.functional.extremes import PAIRS, check_all_arguments, check_one_argument
 from tests.kernels.comparing import fused
 

@@ -24,7 +24,7 @@ from minitransformer.functional import (
     softmax,
     softmax_backward,
 )
-from minitransformer.functional.scatter import scatter_add
+from minitransformer.functional.embedding import scatter_add
 from minitransformer.kernels import launch
 from minitransformer.system.generators import make_generator
 from minitransformer.training.optimizers import adam_update

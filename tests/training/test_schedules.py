@@ -5,7 +5,8 @@ import math
 
 import pytest
 
-from minitransformer.training.schedules import cosine, noam
+from minitransformer.training.optimizers import noam
+from minitransformer.training.schedules import cosine
 
 pytestmark = pytest.mark.host_only  # plain numbers
 

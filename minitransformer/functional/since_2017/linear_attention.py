@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from minitransformer.backend import backend_name, xp
 from minitransformer.checks import check_attention, check_integer, check_mask, check_numbers, check_shape, check_switch
-from minitransformer.functional.heads import group_heads, ungroup_heads
 from minitransformer.functional.reductions import row_dot
+from minitransformer.functional.since_2017.grouped import group_heads, ungroup_heads
 
 CHUNK = 64  # tokens; the work per token is proportional to CHUNK + D
 GPU_CHUNK = 512  # more work in fewer launches

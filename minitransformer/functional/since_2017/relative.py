@@ -4,7 +4,7 @@ import numpy as np
 
 from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_shape
-from minitransformer.functional.scatter import scatter_add
+from minitransformer.functional.embedding import scatter_add
 from minitransformer.functional.since_2017.diagonals import diagonal_sums
 
 
