@@ -139,16 +139,6 @@ class SelfAttention(MultiHeadAttention):
         dq, dk, dv = self._attend_backward(dmerged, cache.attention)
         return self.qkv.backward(merge_heads(dq, dk, dv), cache.qkv)
 
-    def extend(self, x: xp.ndarray, kv_cache: Any, allowed: xp.ndarray | None = None) -> xp.ndarray:
-        """n new tokens x (B, n, C), in decoding -> y (B, n, C). Their keys and values are appended to `kv_cache`.
-
-        This is a `KVCache` (since_2017/kv_cache.py). allowed is broadcastable to (B, H, n, S), where S is the number of
-        tokens in it afterwards. Raises ValueError if it is too short.
-        """
-        q, k, v = self._split(*parts(self.qkv(x), self.widths))
-        y, _ = self.kind.forward(q, *kv_cache.append(k, v), allowed)
-        return self.output(merge_heads(y))
-
 
 class CrossAttention(MultiHeadAttention):
     """Queries from the decoder, keys and values from the encoder's output, the memory (paper section 3.2.3).
@@ -193,12 +183,3 @@ class CrossAttention(MultiHeadAttention):
         dx = self.q.backward(merge_heads(dq), cache.q)
         dmemory = self.kv.backward(merge_heads(dk, dv), cache.kv)
         return dx, dmemory
-
-    def read(self, memory: xp.ndarray) -> list[xp.ndarray]:
-        """The keys and values (B, H, S, D) of the memory (B, S, C), computed once for all tokens that are decoded."""
-        return [split_heads(each, self.num_heads) for each in parts(self.kv(memory), self.widths[1:])]
-
-    def extend(self, x: xp.ndarray, kv_cache: Any, allowed: xp.ndarray | None = None) -> xp.ndarray:
-        """n new tokens x (B, n, C), in decoding -> y (B, n, C): they attend to the keys and values that were `read`."""
-        y, _ = self.kind.forward(split_heads(self.q(x), self.num_heads), kv_cache.k, kv_cache.v, allowed)
-        return self.output(merge_heads(y))

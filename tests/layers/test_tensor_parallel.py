@@ -22,7 +22,7 @@ from minitransformer.layers import (
     SelfAttention,
 )
 from minitransformer.layers.since_2017.attention_kinds import LinearAttention, TiledAttention
-from minitransformer.layers.since_2017.kv_cache import make_kv_cache
+from minitransformer.layers.since_2017.kv_cache import extend_sublayer, make_kv_cache
 from minitransformer.layers.since_2017.shards import Cut, first_units, join_states, split
 from minitransformer.layers.since_2017.tensor_parallel import ShardedAttention, cuts_of, shard
 from minitransformer.models import TransformerConfig
@@ -222,7 +222,7 @@ def test_decoding_with_a_kv_cache_is_that_of_the_whole_layer(size):
 
     def decode(layer):
         kv_cache = make_kv_cache(layer, B, T)
-        return np.concatenate([host(layer.extend(x[:, t : t + 1], kv_cache)) for t in range(T)], axis=1)
+        return np.concatenate([host(extend_sublayer(layer, x[:, t : t + 1], kv_cache)) for t in range(T)], axis=1)
 
     assert_close(same_in_all(in_ranks(size, lambda ranks: decode(shard(whole, ranks)))), decode(whole))
 

@@ -114,7 +114,7 @@ class FoldedBlock:
         x += self.contract(h)
 
     def _attend(self, qkv, n, kv_cache, allowed):
-        """qkv (B n, C + 2 G D) -> the outputs of all heads, side by side (B n, C), as `SelfAttention.extend`."""
+        """qkv (B n, C + 2 G D) -> the outputs of all heads, side by side (B n, C), as `GeneralSelfAttention.extend`."""
         B, start, (C, width, _) = len(qkv) // n, kv_cache.length, self.widths
         D = C // self.num_heads  # d_k
         G = width // D

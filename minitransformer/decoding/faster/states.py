@@ -9,7 +9,7 @@ from minitransformer.backend import to_device, xp
 from minitransformer.decoding.rereading import check_rows
 from minitransformer.functional import causal_mask
 from minitransformer.layers.residual import Residual
-from minitransformer.layers.since_2017.kv_cache import KVCache
+from minitransformer.layers.since_2017.kv_cache import KVCache, extend_sublayer
 
 
 class ModelState:
@@ -56,10 +56,10 @@ class SourceState(ModelState):
 
 
 def extend(residual: Residual, x: xp.ndarray, *context: Any) -> xp.ndarray:
-    """As `Residual.forward`, for n new tokens x (B, n, C), with its sub-layer's `extend` -> y (B, n, C)."""
+    """As `Residual.forward`, for n new tokens x (B, n, C), with `extend_sublayer` -> y (B, n, C)."""
     if residual.placement == "post":
-        return residual.norm(x + residual.sublayer.extend(x, *context))
-    s = residual.sublayer.extend(residual.norm(x), *context)
+        return residual.norm(x + extend_sublayer(residual.sublayer, x, *context))
+    s = extend_sublayer(residual.sublayer, residual.norm(x), *context)
     return x + (s if residual.norm_after is None else residual.norm_after(s))
 
 

@@ -125,7 +125,7 @@ class GeneralSelfAttention(GeneralAttention, SelfAttention):
         return self.kind.make_kv_cache(shape, dtype) if self.d_k == self.d_v else KVCache(shape, dtype, self.d_v)
 
     def extend(self, x: xp.ndarray, kv_cache: Any, allowed: xp.ndarray | None = None) -> xp.ndarray:
-        """As `SelfAttention.extend`, with a `kv_cache` from `make_kv_cache`."""
+        """As `extend_sublayer`, with a `kv_cache` from `make_kv_cache`."""
         start = kv_cache.length
         q, k, v = self._split(*parts(self.qkv(x), self.widths))  # (B, H, n, D) and (B, G, n, D)
         bias = None
@@ -155,12 +155,8 @@ class GeneralCrossAttention(GeneralAttention, CrossAttention):
         self.kv = Linear(d_model, one, blocks=blocks, bias=bias, rng=rng, dtype=dtype)
         self.output = Linear(num_heads * self.d_v, d_model, bias=bias, rng=rng, dtype=dtype)
 
-    def read(self, memory: xp.ndarray) -> list[xp.ndarray]:
-        """As `CrossAttention.read`: k (B, G, S, d_k) and v (B, G, S, d_v)."""
-        return [split_heads(each, self.num_kv_heads) for each in parts(self.kv(memory), self.widths[1:])]
-
     def extend(self, x: xp.ndarray, kv_cache: Any, allowed: xp.ndarray | None = None) -> xp.ndarray:
-        """As `CrossAttention.extend`."""
+        """As `extend_sublayer`."""
         q = split_heads(self.q(x), self.num_heads)
         y = attend_incrementally(q, kv_cache.k, kv_cache.v, allowed, None, self.scale)
         return self.output(merge_heads(y))

@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from minitransformer.backend import to_device, xp
+from minitransformer.functional import merge_heads, split_heads
+from minitransformer.layers.attention import parts
 
 
 class KVCache:
@@ -158,7 +160,26 @@ def make_kv_cache(attention: Any, batch: int, max_len: int) -> Any:
 
 def read_memory(attention: Any, memory: xp.ndarray) -> KVCache:
     """The keys and values of memory (B, S, C), computed once for all tokens, for one `CrossAttention`."""
-    k, v = attention.read(memory)
+    heads = getattr(attention, "num_kv_heads", attention.num_heads)
+    k, v = (split_heads(each, heads) for each in parts(attention.kv(memory), attention.widths[1:]))
     kv_cache = KVCache(k.shape, k.dtype, v.shape[-1])
     kv_cache.append(k, v)
     return kv_cache
+
+
+def extend_sublayer(layer: Any, x: xp.ndarray, kv_cache: Any, allowed: xp.ndarray | None = None) -> xp.ndarray:
+    """n new tokens x (B, n, C), in decoding -> y (B, n, C), of a `SelfAttention`, `CrossAttention` or other layer.
+
+    Self-attention appends their keys and values to `kv_cache`; of a memory it has been `read_memory`. allowed is
+    broadcastable to (B, H, n, S), where S is the number of tokens in it afterwards. A layer that does something else in
+    decoding has a method `extend`. Raises ValueError if the KV cache is too short.
+    """
+    if hasattr(layer, "extend"):
+        return layer.extend(x, kv_cache, allowed)
+    if hasattr(layer, "qkv"):
+        q, k, v = (split_heads(each, layer.num_heads) for each in parts(layer.qkv(x), layer.widths))
+        k, v = kv_cache.append(k, v)
+    else:
+        q, k, v = split_heads(layer.q(x), layer.num_heads), kv_cache.k, kv_cache.v
+    y, _ = layer.kind.forward(q, k, v, allowed)
+    return layer.output(merge_heads(y))

@@ -144,7 +144,7 @@ class ShardedAttention(GeneralSelfAttention):
         return super().forward(x, self._of_own_heads(allowed), own_rng)
 
     def extend(self, x: xp.ndarray, kv_cache: Any, allowed: xp.ndarray | None = None) -> xp.ndarray:
-        """As `SelfAttention.extend`; each rank's KV cache has its own heads alone."""
+        """As `GeneralSelfAttention.extend`; each rank's KV cache has its own heads alone."""
         return super().extend(x, kv_cache, self._of_own_heads(allowed))
 
     def _of_own_heads(self, allowed):
