@@ -55,7 +55,6 @@ CORE = {
     "training/finite.py": ("Which step is refused?", "15"),
     "training/step.py": ("Forward, loss, backward, clip, step.", "14"),
     "training/loop.py": ("The step, again and again.", "14"),
-    "decoding/sampling.py": ("Which token comes next?", "16"),
     "decoding/rereading.py": ("How does any model write, by reading again?", "16"),
     "decoding/generate.py": ("From a model to a sequence.", "16"),
 }

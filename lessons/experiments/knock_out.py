@@ -19,7 +19,7 @@ from experiments.measuring.paired import grouped, interval, judged, plus_minus
 from experiments.measuring.ranks import spearman
 from experiments.report import Figure, Options, Rows, Table
 from minitransformer.backend import to_host
-from minitransformer.decoding.sampling import log_softmax
+from minitransformer.decoding.generate import log_softmax
 from minitransformer.inspection import Change, heads, intervene
 from minitransformer.layers.losses import loss_for
 from minitransformer.plotting import COLORS, pyplot

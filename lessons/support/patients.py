@@ -10,7 +10,7 @@ import numpy as np
 
 from minitransformer.core import Parameter
 from minitransformer.data.tasks import Batch, append_eos
-from minitransformer.decoding.sampling import log_softmax
+from minitransformer.decoding.generate import log_softmax
 from minitransformer.exercises.known import known
 from minitransformer.exercises.planting import Exhibit
 from minitransformer.models.transformer import DecodeCache, normal

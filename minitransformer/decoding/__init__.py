@@ -2,9 +2,17 @@
 
 from typing import TYPE_CHECKING
 
-from minitransformer.decoding.generate import Generated, generate, generate_from, generate_tokens, greedy_decode
-from minitransformer.decoding.rereading import RereadingState, SlidingState, decoding_state
-from minitransformer.decoding.sampling import Greedy, Sampling, forbid_repeats, log_softmax
+from minitransformer.decoding.generate import (
+    Generated,
+    Greedy,
+    forbid_repeats,
+    generate_from,
+    generate_tokens,
+    greedy_decode,
+    log_softmax,
+)
+from minitransformer.decoding.rereading import RereadingState, decoding_state
+from minitransformer.decoding.sampling import Sampling, SlidingState, generate
 from minitransformer.lazy import importer
 
 if TYPE_CHECKING:

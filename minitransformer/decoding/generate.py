@@ -1,12 +1,12 @@
 """Generating token by token: from a model, or from any decoding state (see decoding/rereading.py).
 
 greedy_decode(model, source, n)     the answers to sources, or to prompts: always the most likely token
-generate(model, prompt, n)          samples what comes after a prompt, also beyond the length of training
-generate_from(state, prompt, n)     both of them, from a state, with log probabilities
+generate_from(state, prompt, n)     from a state, with log probabilities, and tokens that are chosen in any way
 generate_tokens(state, prompt, n)   the same, token by token
+
+`generate` in sampling.py draws random tokens.
 """
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -14,15 +14,7 @@ import numpy as np
 
 from minitransformer.backend import to_host
 from minitransformer.checks import check_integer
-from minitransformer.decoding.rereading import (
-    DecodingState,
-    End,
-    SlidingState,
-    decoding_state,
-    ends_and_filler,
-    reads_sources,
-)
-from minitransformer.decoding.sampling import TEMPERATURE, TOP_P, Greedy, Sampling, forbid_repeats, log_softmax
+from minitransformer.decoding.rereading import DecodingState, End, decoding_state, ends_and_filler
 
 
 def greedy_decode(
@@ -38,33 +30,20 @@ def greedy_decode(
     return generate_from(state, state.prompt, max_new_tokens).ids
 
 
-def generate(
-    model: Any,
-    prompt: np.ndarray,
-    max_new_tokens: int,
-    choose: Callable[[np.ndarray], np.ndarray] | None = None,
-    lengths: Sequence[int] | None = None,
-) -> np.ndarray:
-    """Sample the ids that `model` writes after the ids of `prompt`: (T,) -> (N,), or (B, T) -> (B, N).
+class Greedy:
+    """Always the most likely token."""
 
-    N = max_new_tokens, also beyond the length that a model was trained on (see SlidingState). `choose` maps
-    log p (B, V) to ids (B,); the default draws with temperature 0.8 and top-p 0.9, always the same, and Greedy() takes
-    the most likely one. Shorter rows are padded at their end: with the padding of the model's configuration, or with
-    any id if `lengths` (B,) are given. Raises ValueError for a prompt without tokens or of another shape, for padding
-    in a text beyond the length of training, and if max_new_tokens is less than 1.
-    """
-    rows = np.atleast_2d(prompt)
-    if rows.ndim != 2 or not rows.size:
-        raise ValueError(f"prompt must be ids (T,) or (B, T), at least one in each row, got shape {np.shape(prompt)}")
-    state: Any = decoding_state(model, rows, max_new_tokens, lengths)
-    first, max_len = state.prompt, getattr(getattr(model, "config", None), "max_len", math.inf)
-    if rows.shape[1] + max_new_tokens > max_len and not reads_sources(model):
-        if np.any(state.padding):
-            raise ValueError(f"prompts of several lengths can be continued up to max_len = {max_len}")
-        state = SlidingState(model, len(rows))
-    choose = choose or Sampling(np.random.default_rng(0), TEMPERATURE, top_p=TOP_P)
-    ids = generate_from(state, first, max_new_tokens, choose, eos=None).ids
-    return ids if np.ndim(prompt) == 2 else ids[0]
+    def __call__(self, log_p: np.ndarray) -> np.ndarray:
+        """log p (B, V) -> ids (B,)."""
+        return log_p.argmax(axis=-1)
+
+    def probabilities(self, log_p: np.ndarray) -> np.ndarray:
+        """log p (B, V) -> the limit of low temperatures (B, V): 1 for the most likely token of each row, else 0."""
+        return (np.arange(log_p.shape[-1]) == self(log_p)[:, None]).astype(np.float64)
+
+    def draw(self, p: np.ndarray) -> np.ndarray:
+        """p (B, V) -> ids (B,)."""
+        return p.argmax(axis=-1)
 
 
 class Generated(NamedTuple):
@@ -132,3 +111,35 @@ def generate_tokens(
             return
         ids = token[:, None]
         said = np.concatenate([said, ids], axis=1) if no_repeat else said
+
+
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    """log p, where p = softmax(logits): logits (..., V) on the host -> (..., V).
+
+    Raises ArithmeticError for a row whose largest logit is nan or infinite: it has no probabilities.
+    """
+    largest = logits.max(axis=-1, keepdims=True)
+    if not np.isfinite(largest).all():
+        bad = largest[~np.isfinite(largest)]
+        raise ArithmeticError(f"{bad.size} of {largest.size} rows of logits are not finite: their maximum is {bad[0]}")
+    shifted = logits - largest
+    shifted -= np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    return shifted
+
+
+def forbid_repeats(log_p: np.ndarray, ids: np.ndarray, length: int) -> np.ndarray:
+    """Forbid every next token that would repeat a sequence of `length` tokens of `ids` (B, T) -> log p (B, V).
+
+    In each row, all tokens that have already followed its last length - 1 tokens get probability 0. A row without an
+    allowed token is -inf everywhere.
+    """
+    log_p = log_p.copy()
+    runs = ids.shape[1] - length + 1
+    if runs <= 0:
+        return log_p
+    matches = np.ones((len(ids), runs), dtype=bool)  # whether the last length - 1 tokens also occur here
+    for i in range(length - 1):
+        matches &= ids[:, i : i + runs] == ids[:, runs + i, None]
+    rows, starts = matches.nonzero()
+    log_p[rows, ids[rows, starts + length - 1]] = -np.inf
+    return log_p

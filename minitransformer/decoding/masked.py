@@ -7,7 +7,7 @@ import numpy as np
 from minitransformer.backend import to_host
 from minitransformer.checks import check_integer
 from minitransformer.config import special_ids
-from minitransformer.decoding.sampling import log_softmax
+from minitransformer.decoding.generate import log_softmax
 
 
 class FilledMasks(NamedTuple):

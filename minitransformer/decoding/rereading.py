@@ -96,47 +96,6 @@ class RereadingState:
         self.source = None if self.source is None else self.source[rows]
 
 
-class SlidingState:
-    """A language model that reads beyond its window: when the window is full, it starts again with the later half.
-
-    A model trained on windows of T tokens has never seen position T + 1. `window` is T, by default the model's
-    `max_len`. With a KV cache each token costs one row of attention, except for those at which half a window is read
-    again.
-    """
-
-    def __init__(self, model: Any, batch: int, window: int | None = None) -> None:
-        self.model, self.window = model, window or model.config.max_len
-        self.read = np.empty((batch, 0), dtype=np.int64)  # the tokens that the current state has read
-        self.state: Any = decoding_state(model, self.read, self.window)
-
-    @property
-    def remaining(self) -> int:
-        """How many more tokens it can read before it starts again."""
-        return self.window - self.read.shape[1]
-
-    def extend(self, ids: np.ndarray) -> xp.ndarray:
-        """Read ids (B, n) on the host -> logits (B, V)."""
-        return self.extend_last(ids, 1)[:, 0]
-
-    def extend_last(self, ids: np.ndarray, count: int) -> xp.ndarray:
-        """Read ids (B, n) on the host -> logits (B, count, V) after each of the last `count` tokens."""
-        self.read = np.concatenate([self.read, ids], axis=1)
-        if self.read.shape[1] > self.window:
-            self.read = ids = self.read[:, -max(1, self.window // 2) :]
-            self.state = decoding_state(self.model, ids[:, :0], self.window)
-        return self.state.extend_last(ids, count)
-
-    def cut_back(self, count: int) -> None:
-        """Forget the last `count` tokens. Raises ValueError for a kind of attention that cannot."""
-        self.read = self.read[:, : self.read.shape[1] - count]
-        self.state.cut_back(count)
-
-    def select(self, rows: Sequence[int] | np.ndarray) -> None:
-        """Keep the sequences `rows` (integers on the host), in this order."""
-        self.read = self.read[rows]
-        self.state.select(rows)
-
-
 def decoding_state(
     model: Any, source: np.ndarray, max_new_tokens: int, lengths: Sequence[int] | None = None
 ) -> PromptedState:

@@ -1,40 +1,16 @@
-"""Choosing the next token from its logits: the most likely one, or a random one."""
+"""Sampling: what a language model writes after a prompt, one random token after another, however long the text is."""
 
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
+from minitransformer.backend import xp
+from minitransformer.decoding.generate import generate_from
+from minitransformer.decoding.rereading import decoding_state, reads_sources
+
 TEMPERATURE, TOP_P = 0.8, 0.9  # for text that is read: what is less likely is more often a mistake than an idea
-
-
-def log_softmax(logits: np.ndarray) -> np.ndarray:
-    """log p, where p = softmax(logits): logits (..., V) on the host -> (..., V).
-
-    Raises ArithmeticError for a row whose largest logit is nan or infinite: it has no probabilities.
-    """
-    largest = logits.max(axis=-1, keepdims=True)
-    if not np.isfinite(largest).all():
-        bad = largest[~np.isfinite(largest)]
-        raise ArithmeticError(f"{bad.size} of {largest.size} rows of logits are not finite: their maximum is {bad[0]}")
-    shifted = logits - largest
-    shifted -= np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
-    return shifted
-
-
-class Greedy:
-    """Always the most likely token."""
-
-    def __call__(self, log_p: np.ndarray) -> np.ndarray:
-        """log p (B, V) -> ids (B,)."""
-        return log_p.argmax(axis=-1)
-
-    def probabilities(self, log_p: np.ndarray) -> np.ndarray:
-        """log p (B, V) -> the limit of low temperatures (B, V): 1 for the most likely token of each row, else 0."""
-        return (np.arange(log_p.shape[-1]) == self(log_p)[:, None]).astype(np.float64)
-
-    def draw(self, p: np.ndarray) -> np.ndarray:
-        """p (B, V) -> ids (B,)."""
-        return p.argmax(axis=-1)
 
 
 class Sampling:
@@ -97,19 +73,71 @@ class Sampling:
         return likelier | (equal & (equal.cumsum(axis=-1) <= count))  # among equal ones, the first
 
 
-def forbid_repeats(log_p: np.ndarray, ids: np.ndarray, length: int) -> np.ndarray:
-    """Forbid every next token that would repeat a sequence of `length` tokens of `ids` (B, T) -> log p (B, V).
+def generate(
+    model: Any,
+    prompt: np.ndarray,
+    max_new_tokens: int,
+    choose: Callable[[np.ndarray], np.ndarray] | None = None,
+    lengths: Sequence[int] | None = None,
+) -> np.ndarray:
+    """Sample the ids that `model` writes after the ids of `prompt`: (T,) -> (N,), or (B, T) -> (B, N).
 
-    In each row, all tokens that have already followed its last length - 1 tokens get probability 0. A row without an
-    allowed token is -inf everywhere.
+    N = max_new_tokens, also beyond the length that a model was trained on (see SlidingState). `choose` maps
+    log p (B, V) to ids (B,); the default draws with temperature 0.8 and top-p 0.9, always the same, and Greedy() takes
+    the most likely one. Shorter rows are padded at their end: with the padding of the model's configuration, or with
+    any id if `lengths` (B,) are given. Raises ValueError for a prompt without tokens or of another shape, for padding
+    in a text beyond the length of training, and if max_new_tokens is less than 1.
     """
-    log_p = log_p.copy()
-    runs = ids.shape[1] - length + 1
-    if runs <= 0:
-        return log_p
-    matches = np.ones((len(ids), runs), dtype=bool)  # whether the last length - 1 tokens also occur here
-    for i in range(length - 1):
-        matches &= ids[:, i : i + runs] == ids[:, runs + i, None]
-    rows, starts = matches.nonzero()
-    log_p[rows, ids[rows, starts + length - 1]] = -np.inf
-    return log_p
+    rows = np.atleast_2d(prompt)
+    if rows.ndim != 2 or not rows.size:
+        raise ValueError(f"prompt must be ids (T,) or (B, T), at least one in each row, got shape {np.shape(prompt)}")
+    state: Any = decoding_state(model, rows, max_new_tokens, lengths)
+    first, max_len = state.prompt, getattr(getattr(model, "config", None), "max_len", math.inf)
+    if rows.shape[1] + max_new_tokens > max_len and not reads_sources(model):
+        if np.any(state.padding):
+            raise ValueError(f"prompts of several lengths can be continued up to max_len = {max_len}")
+        state = SlidingState(model, len(rows))
+    choose = choose or Sampling(np.random.default_rng(0), TEMPERATURE, top_p=TOP_P)
+    ids = generate_from(state, first, max_new_tokens, choose, eos=None).ids
+    return ids if np.ndim(prompt) == 2 else ids[0]
+
+
+class SlidingState:
+    """A language model that reads beyond its window: when the window is full, it starts again with the later half.
+
+    A model trained on windows of T tokens has never seen position T + 1. `window` is T, by default the model's
+    `max_len`. With a KV cache each token costs one row of attention, except for those at which half a window is read
+    again.
+    """
+
+    def __init__(self, model: Any, batch: int, window: int | None = None) -> None:
+        self.model, self.window = model, window or model.config.max_len
+        self.read = np.empty((batch, 0), dtype=np.int64)  # the tokens that the current state has read
+        self.state: Any = decoding_state(model, self.read, self.window)
+
+    @property
+    def remaining(self) -> int:
+        """How many more tokens it can read before it starts again."""
+        return self.window - self.read.shape[1]
+
+    def extend(self, ids: np.ndarray) -> xp.ndarray:
+        """Read ids (B, n) on the host -> logits (B, V)."""
+        return self.extend_last(ids, 1)[:, 0]
+
+    def extend_last(self, ids: np.ndarray, count: int) -> xp.ndarray:
+        """Read ids (B, n) on the host -> logits (B, count, V) after each of the last `count` tokens."""
+        self.read = np.concatenate([self.read, ids], axis=1)
+        if self.read.shape[1] > self.window:
+            self.read = ids = self.read[:, -max(1, self.window // 2) :]
+            self.state = decoding_state(self.model, ids[:, :0], self.window)
+        return self.state.extend_last(ids, count)
+
+    def cut_back(self, count: int) -> None:
+        """Forget the last `count` tokens. Raises ValueError for a kind of attention that cannot."""
+        self.read = self.read[:, : self.read.shape[1] - count]
+        self.state.cut_back(count)
+
+    def select(self, rows: Sequence[int] | np.ndarray) -> None:
+        """Keep the sequences `rows` (integers on the host), in this order."""
+        self.read = self.read[rows]
+        self.state.select(rows)

@@ -27,8 +27,9 @@ import numpy as np
 
 from minitransformer.backend import to_host
 from minitransformer.checks import check_integer
+from minitransformer.decoding.generate import Greedy, log_softmax
 from minitransformer.decoding.rereading import End, ends_and_filler
-from minitransformer.decoding.sampling import Greedy, Sampling, log_softmax
+from minitransformer.decoding.sampling import Sampling
 
 GAMMA = 4  # guesses in a pass
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from minitransformer.backend import to_host
 from minitransformer.checks import check_integer
+from minitransformer.decoding.generate import log_softmax
 from minitransformer.decoding.rereading import DecodingState, End, ends_and_filler
-from minitransformer.decoding.sampling import log_softmax
 
 
 class Hypothesis(NamedTuple):
