@@ -33,16 +33,6 @@ def check_heads(d_model: int, num_heads: int) -> None:
         )
 
 
-def check_kv_heads(num_heads: int, num_kv_heads: int) -> None:
-    """ValueError unless `num_kv_heads` divides `num_heads` into groups of equal size."""
-    check_integer("num_kv_heads", num_kv_heads, least=1)
-    if num_heads % num_kv_heads:
-        raise ValueError(
-            f"num_heads must be a multiple of num_kv_heads, "
-            f"got num_heads = {num_heads} and num_kv_heads = {num_kv_heads}"
-        )
-
-
 def check_choice(name: str, value: str | None, allowed: Collection[str]) -> str:
     """`value`, if it is among `allowed`; else ValueError with the list of allowed values."""
     if not isinstance(value, str) or value not in allowed:

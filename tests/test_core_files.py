@@ -45,7 +45,7 @@ CORE = {
     "layers/stack.py": ("N layers, one after another.", "12"),
     "layers/losses.py": ("The loss of a batch.", "03"),
     "config/base.py": ("What does every configuration say?", ""),
-    "config/transformer.py": ("Every choice of a Transformer, the paper's by default.", "12"),
+    "config/paper.py": ("The sizes of the paper's model.", "12"),
     "models/base.py": ("What do the models have in common?", "12"),
     "models/build.py": ("Which part stands where?", "12"),
     "models/transformer.py": ("Figure 1 as a whole.", "12"),

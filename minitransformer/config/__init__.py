@@ -1,8 +1,9 @@
 """The sizes and switches of all models: every choice is a field, and the papers' own sizes have names."""
 
-from minitransformer.config.base import NORMS, OWN_IDS, Choice, ModelConfig, special_ids
-from minitransformer.config.choices import Experts, Rope, Strided, Windowed
+from minitransformer.config.base import OWN_IDS, ModelConfig, special_ids
+from minitransformer.config.choices import NORMS, Choice, Experts, Rope, Strided, Windowed
 from minitransformer.config.flat import flat_fields, nested_fields
+from minitransformer.config.paper import PaperConfig
 from minitransformer.config.predecessors import (
     CELLS,
     CONV_ACTIVATIONS,
@@ -39,6 +40,7 @@ __all__ = [
     "ConvConfig",
     "Experts",
     "ModelConfig",
+    "PaperConfig",
     "Rope",
     "Seq2SeqConfig",
     "Strided",

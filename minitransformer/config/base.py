@@ -2,28 +2,11 @@
 
 import dataclasses
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from minitransformer.checks import check_choice, check_integer, check_number, check_rate, check_switch
-
-NORMS = ("post", "pre", "sandwich")
-
-
-class Choice:
-    """A choice that has numbers of its own. As a string it is the name that it has in files, such as "rope"."""
-
-    kinds: ClassVar[dict[str, Any]] = {}  # all classes by these names
-
-    def __init_subclass__(cls) -> None:
-        Choice.kinds[cls.__name__.lower()] = cls
-
-    def __str__(self) -> str:
-        return type(self).__name__.lower()
-
-    def check_in(self, config: Any) -> None:
-        """ValueError if this does not go together with the rest of `config`."""
+from minitransformer.checks import check_integer, check_number, check_rate, check_switch
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -72,14 +55,6 @@ class ModelConfig:
         places = np.arange(1, ids.shape[1] + 1)
         return (self.tokens(ids) * places).max(axis=1, initial=0)
 
-    def least_weights(self) -> dict[str, int]:
-        """Lower bounds on the number of weights that a file must have, by the fields that they follow from."""
-        raise NotImplementedError
-
-    def table_sizes(self) -> dict[str, int]:
-        """Sizes of tables that are computed and not stored, by the fields that they follow from."""
-        return {}
-
     def _check(self, sizes=(), rates=(), switches=()):
         ModelConfig.__post_init__(self)
         for name in sizes:
@@ -89,8 +64,7 @@ class ModelConfig:
         for name in switches:
             check_switch(name, getattr(self, name))
 
-    def _check_norm(self):
-        check_choice("norm", self.norm, NORMS)
+    def _check_norm_eps(self):
         if not 0.0 < check_number("norm_eps", self.norm_eps) < math.inf:  # at 0, equal features give 0 / 0
             raise ValueError(f"norm_eps must be greater than 0 and finite, got {self.norm_eps}")
 

@@ -2,12 +2,27 @@
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 from minitransformer.checks import check_choice, check_integer, check_number, check_rate, check_switch
-from minitransformer.config.base import Choice
 
+NORMS = ("post", "pre", "sandwich")
 EXPERT_SCORES = ("softmax", "sigmoid")
+
+
+class Choice:
+    """A choice that has numbers of its own. As a string it is the name that it has in files, such as "rope"."""
+
+    kinds: ClassVar[dict[str, Any]] = {}  # all classes by these names
+
+    def __init_subclass__(cls) -> None:
+        Choice.kinds[cls.__name__.lower()] = cls
+
+    def __str__(self) -> str:
+        return type(self).__name__.lower()
+
+    def check_in(self, config: Any) -> None:
+        """ValueError if this does not go together with the rest of `config`."""
 
 
 def _check_integers(choice, **least):

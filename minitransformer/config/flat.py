@@ -4,7 +4,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from minitransformer.config.base import Choice, ModelConfig
+from minitransformer.config.base import ModelConfig
+from minitransformer.config.choices import Choice
 
 FLAT = {  # flat name: (the configuration's field, the field of its value)
     "rope_base": ("positions", "base"),

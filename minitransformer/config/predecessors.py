@@ -6,6 +6,7 @@ from typing import Any
 
 from minitransformer.checks import check_choice, check_number
 from minitransformer.config.base import ModelConfig
+from minitransformer.config.choices import NORMS
 
 CONV_ACTIVATIONS = ("relu", "glu")
 CELLS = ("lstm", "gru")
@@ -57,13 +58,6 @@ class Seq2SeqConfig(ModelConfig):
         if not math.isfinite(check_number("forget_bias", self.forget_bias)):
             raise ValueError(f"forget_bias must be finite, got {self.forget_bias}")
 
-    def least_weights(self) -> dict[str, int]:
-        """The embeddings, and one square matrix of every layer."""
-        return {
-            "vocab_size * d_model": self.vocab_size * self.d_model,
-            "hidden_size * hidden_size * num_layers": self.hidden_size * self.hidden_size * self.num_layers,
-        }
-
 
 _NAMED_SEQ2SEQ: dict[str, dict[str, Any]] = {
     "tiny": {"d_model": 64, "hidden_size": 128, "num_layers": 1, "max_len": 128, "dropout": 0.0},
@@ -114,7 +108,8 @@ class ConvConfig(ModelConfig):
     def __post_init__(self) -> None:
         sizes = ("vocab_size", "d_model", "num_layers", "kernel_size", "dilation")
         self._check(sizes, rates=["dropout"], switches=["tie_embeddings"])
-        self._check_norm()
+        check_choice("norm", self.norm, NORMS)
+        self._check_norm_eps()
         check_choice("activation", self.activation, CONV_ACTIVATIONS)
 
     @property
@@ -126,10 +121,3 @@ class ConvConfig(ModelConfig):
     def receptive_field(self) -> int:
         """The number of tokens that one output of the whole model depends on."""
         return 1 + (self.kernel_size - 1) * sum(self.dilations)
-
-    def least_weights(self) -> dict[str, int]:
-        """The embeddings, and the kernels of all layers."""
-        return {
-            "vocab_size * d_model": self.vocab_size * self.d_model,
-            "kernel_size * d_model * d_model * num_layers": self.kernel_size * self.d_model**2 * self.num_layers,
-        }

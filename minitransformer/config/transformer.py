@@ -1,10 +1,11 @@
-"""The sizes and switches of a Transformer and its family, the choices of each, and the paper's own sizes by name."""
+"""The sizes and switches of a Transformer and its family, and the choices of each."""
 
 import dataclasses
 from typing import Any
 
-from minitransformer.checks import check_choice, check_heads, check_integer, check_kv_heads
-from minitransformer.config.base import Choice, ModelConfig
+from minitransformer.checks import check_choice, check_integer, check_switch
+from minitransformer.config.choices import NORMS, Choice, Experts, Rope
+from minitransformer.config.paper import SIZES, PaperConfig
 
 NORMALIZATIONS = ("layer", "rms")
 ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "silu", "geglu", "geglu_tanh", "swiglu")
@@ -27,7 +28,7 @@ POSITIONS = {
 
 
 @dataclasses.dataclass(frozen=True)
-class TransformerConfig(ModelConfig):
+class TransformerConfig(PaperConfig):
     """Sizes and switches of a model; the defaults are the paper's base model (table 3).
 
     GPT, BERT and T5 use it, too: `gpt_config`, `bert_config` and `t5_config` set the fields to their choices. Raises
@@ -45,6 +46,11 @@ class TransformerConfig(ModelConfig):
         dropout: P_drop, on every sub-layer's output and on the embeddings.
         attention_dropout: on the attention weights; not in the paper's text.
         ffn_dropout: between the two matrices of the feed-forward network; not in the paper's text.
+        tie_embeddings: source, target and output share one matrix (section 3.4); "inputs": source and target do, as in
+            T5 version 1.1; False: none do.
+        max_len: positions; the paper's sinusoids have no limit, but our table of them has one.
+        norm_eps: inside the root of every normalization; the paper does not give it.
+        bias: in every Linear; T5 and LLaMA have none.
         attention: "full" as in the paper, "tiled", `Windowed(window)`, `Strided(window, stride)` or "linear"; see
             layers/since_2017/attention_kinds.py.
         num_kv_heads: heads of keys and values, each for a group of the num_heads heads; None: one for each head.
@@ -53,15 +59,10 @@ class TransformerConfig(ModelConfig):
         qk_norm: RMSNorm for each head's queries and keys (Qwen3, Gemma 3); see layers/since_2017/qk_norm.py.
         norm: where the layers normalize: "post" as in the paper, "pre" or "sandwich"; see layers/residual.py.
         final_norm: a normalization after each stack; None: unless post-norm has done so.
-        tie_embeddings: source, target and output share one matrix (section 3.4); "inputs": source and target do, as in
-            T5 version 1.1; False: none do.
-        max_len: positions; the paper's sinusoids have no limit, but our table of them has one.
         positions: "sinusoidal", "learned", "relative", "rope" or `Rope(base)`, "alibi" or "none"; see
             layers/positions.py and layers/since_2017/attention_positions.py.
         normalization: "layer" as in the paper, or "rms" (T5, LLaMA); see layers/since_2017/rms_norm.py.
-        norm_eps: inside the root of every normalization; the paper does not give it.
         activation: "relu" as in the paper, "gelu", "geglu", "swiglu" and others; see layers/since_2017/feed_forward.py.
-        bias: in every Linear; T5 and LLaMA have none.
         qkv_bias: in the projection of self-attention; None: as `bias`. Qwen2 has no other biases than these.
         scale_embeddings: multiply by sqrt(d_model) (section 3.4); GPT, BERT and T5 do not.
         scale_scores: multiply by 1 / sqrt(d_k) (equation 1); T5 does not.
@@ -71,14 +72,6 @@ class TransformerConfig(ModelConfig):
             one, as in the paper.
     """
 
-    vocab_size: int
-    d_model: int = 512
-    num_heads: int = 8
-    d_ff: int = 2048
-    num_layers: int = 6
-    dropout: float = 0.1
-    attention_dropout: float = 0.0
-    ffn_dropout: float = 0.0
     attention: str | Choice = "full"
     num_kv_heads: int | None = None
     d_k: int | None = None
@@ -86,42 +79,35 @@ class TransformerConfig(ModelConfig):
     qk_norm: bool = False
     norm: str = "post"
     final_norm: bool | None = None
-    tie_embeddings: bool | str = True
-    max_len: int = 1024
     positions: str | Choice = "sinusoidal"
     normalization: str = "layer"
-    norm_eps: float = 1e-5
     activation: str = "relu"
-    bias: bool = True
     qkv_bias: bool | None = None
     scale_embeddings: bool = True
     scale_scores: bool = True
     scale_output: bool = False
     share_layers: bool = False
-    experts: Any = None  # or Experts
+    experts: Experts | None = None
 
     def __post_init__(self) -> None:
-        self._check(
-            sizes=("vocab_size", "d_model", "num_heads", "d_ff", "num_layers", "max_len"),
-            rates=("dropout", "attention_dropout", "ffn_dropout"),
-            switches=[*SWITCHES, *(name for name in ("final_norm", "qkv_bias") if getattr(self, name) is not None)],
-        )
-        self._check_heads()
+        super().__post_init__()
+        for name in SWITCHES:
+            check_switch(name, getattr(self, name))
+        for name in ("final_norm", "qkv_bias"):
+            if getattr(self, name) is not None:
+                check_switch(name, getattr(self, name))
         self._check_attention()
-        self._check_positions()
-        self._check_norm()
+        check_choice("norm", self.norm, NORMS)
         check_choice("normalization", self.normalization, NORMALIZATIONS)
         check_choice("activation", self.activation, ACTIVATIONS)
-        if not isinstance(self.tie_embeddings, bool) and self.tie_embeddings != "inputs":
-            raise TypeError(f"tie_embeddings must be True, False or 'inputs', got {self.tie_embeddings!r}")
-        if not isinstance(self.experts, Choice.kinds["experts"] | None):
+        if not isinstance(self.experts, Experts | None):
             raise TypeError(f"experts must be Experts(count) or None, got {self.experts!r}")
 
     def _check_heads(self):
         if self.num_kv_heads is not None:
             check_kv_heads(self.num_heads, self.num_kv_heads)
         if self.d_k is None or self.d_v is None:
-            check_heads(self.d_model, self.num_heads)
+            super()._check_heads()
         for name in ("d_k", "d_v"):
             if getattr(self, name) is not None:
                 check_integer(name, getattr(self, name), least=1)
@@ -141,13 +127,13 @@ class TransformerConfig(ModelConfig):
     def _check_positions(self):
         kind = check_choice("positions", str(self.positions), POSITIONS)
         if self.positions == "rope":
-            object.__setattr__(self, "positions", Choice.kinds["rope"]())
+            object.__setattr__(self, "positions", Rope())
         if isinstance(self.attention, Choice):
             self.attention.check_in(self)
         if self.attention == "linear" and kind in ("relative", "rope", "alibi"):
             raise ValueError(f"linear attention has no scores that positions={kind!r} could act on")
-        if kind == "sinusoidal" and self.d_model % 2:
-            raise ValueError(f"d_model must be even for sinusoidal positions, got {self.d_model}")
+        if kind == "sinusoidal":
+            super()._check_positions()
 
     @property
     def head_widths(self) -> tuple[int, int]:
@@ -157,43 +143,18 @@ class TransformerConfig(ModelConfig):
 
     @property
     def needs_causal_mask(self) -> bool:
-        """Whether a model must give attention a causal mask; the other kinds know the order of the tokens."""
+        """As in the base class: the other kinds of attention know the order of the tokens."""
         return self.attention == "full"
-
-    def least_weights(self) -> dict[str, int]:
-        """The embeddings, and the matrices of all layers without those of attention."""
-        experts = 1 if self.experts is None else self.experts.count
-        matrix, N = self.d_ff * self.d_model * experts, self.num_layers
-        name = "d_ff * d_model" + " * num_experts" * (self.experts is not None)
-        layers = {name: matrix, "num_layers": N}  # sharing has no bound; nobody uses a layer so often
-        layers = layers if self.share_layers else {f"{name} * num_layers": matrix * N}
-        return {"vocab_size * d_model": self.vocab_size * self.d_model, **layers}
-
-    def table_sizes(self) -> dict[str, int]:
-        """The sinusoids."""
-        return {"max_len * d_model": self.max_len * self.d_model}
 
     @property
     def has_final_norm(self) -> bool:
         """Whether a normalization follows the last layer of each stack."""
         return self.norm != "post" if self.final_norm is None else self.final_norm
 
-    @property
-    def has_tied_output(self) -> bool:
-        """Whether the output projection uses the matrix of the (source) embeddings."""
-        return self.tie_embeddings is True
-
-
-_NAMED: dict[str, dict[str, Any]] = {
-    "tiny": {"d_model": 64, "num_heads": 4, "d_ff": 256, "num_layers": 2, "max_len": 128, "dropout": 0.0},
-    "base": {},
-    "big": {"d_model": 1024, "num_heads": 16, "d_ff": 4096, "dropout": 0.3},
-}
-
 
 def config_names() -> tuple[str, ...]:
     """The names that `named_config` knows."""
-    return tuple(_NAMED)
+    return tuple(SIZES)
 
 
 def named_config(name: str, vocab_size: int, **changes: Any) -> TransformerConfig:
@@ -202,4 +163,14 @@ def named_config(name: str, vocab_size: int, **changes: Any) -> TransformerConfi
     `changes` replaces single fields. Raises ValueError for an unknown name, and as TransformerConfig does.
     """
     check_choice("configuration", name, config_names())
-    return TransformerConfig(vocab_size=vocab_size, **{**_NAMED[name], **changes})
+    return TransformerConfig(vocab_size=vocab_size, **{**SIZES[name], **changes})
+
+
+def check_kv_heads(num_heads: int, num_kv_heads: int) -> None:
+    """ValueError unless `num_kv_heads` divides `num_heads` into groups of equal size."""
+    check_integer("num_kv_heads", num_kv_heads, least=1)
+    if num_heads % num_kv_heads:
+        raise ValueError(
+            f"num_heads must be a multiple of num_kv_heads, "
+            f"got num_heads = {num_heads} and num_kv_heads = {num_kv_heads}"
+        )

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from minitransformer.config import TransformerConfig
-from minitransformer.core import Layer
+from minitransformer.config import PaperConfig
+from minitransformer.core import Layer, Parameter
 from minitransformer.layers import (
     CrossAttention,
     Decoder,
@@ -17,27 +17,23 @@ from minitransformer.layers import (
     Encoder,
     EncoderLayer,
     FeedForward,
+    InputEmbedding,
     LayerNorm,
+    OutputProjection,
     PositionalEncoding,
     Residual,
     SelfAttention,
 )
 
-FREE = (  # fields that the paper's model may choose; all others must be the defaults
-    *("padding", "start", "end", "vocab_size", "d_model", "num_heads", "d_ff", "num_layers", "max_len", "norm_eps"),
-    *("dropout", "attention_dropout", "ffn_dropout", "tie_embeddings", "bias"),
-)
 
-
-def builder(
-    config: TransformerConfig, rng: np.random.Generator | None = None, dtype: DTypeLike = np.float32
-) -> "Builder":
+def builder(config: PaperConfig, rng: np.random.Generator | None = None, dtype: DTypeLike = np.float32) -> "Builder":
     """What makes the parts of a model: a `Builder`, or its subclass, if `config` asks for what came after the paper."""
-    restricted = (field for field in dataclasses.fields(config) if field.name not in FREE)
-    if all(getattr(config, field.name) == field.default for field in restricted):
+    papers = {field.name for field in dataclasses.fields(PaperConfig)}
+    later = (field for field in dataclasses.fields(config) if field.name not in papers)
+    if all(getattr(config, field.name) == field.default for field in later):
         return Builder(config, rng, dtype)
-    later = importlib.import_module("minitransformer.models.since_2017.build")  # unread for the paper's model
-    return later.LaterBuilder(config, rng, dtype)
+    build = importlib.import_module("minitransformer.models.since_2017.build")  # unread for the paper's model
+    return build.LaterBuilder(config, rng, dtype)
 
 
 class Builder:
@@ -46,7 +42,7 @@ class Builder:
     With rng=None the weights are zeros, for uses where only shapes matter.
     """
 
-    def __init__(self, config: TransformerConfig, rng: np.random.Generator | None, dtype: DTypeLike) -> None:
+    def __init__(self, config: PaperConfig, rng: np.random.Generator | None, dtype: DTypeLike) -> None:
         self.config = config
         self.dtype = dtype
         self.options: dict[str, Any] = {"rng": rng, "dtype": dtype}
@@ -97,6 +93,15 @@ class Builder:
         options = {"bias": config.bias, "dropout_rate": config.ffn_dropout, **self.options}
         return FeedForward(config.d_model, config.d_ff, **options)
 
-    def input_positions(self, std: float) -> Layer | None:
-        """The layer that adds positions to token vectors (section 3.5). `std` is the initial size of learned ones."""
+    def input_embeddings(self, *matrices: Parameter) -> list[InputEmbedding]:
+        """For each of the matrices E, its token vectors times sqrt(C), plus positions (sections 3.4 and 3.5)."""
+        positions = self.sinusoids()
+        return [InputEmbedding(E, positions, self.config.dropout) for E in matrices]
+
+    def sinusoids(self) -> Layer:
+        """The layer that adds the paper's positions."""
         return PositionalEncoding(self.config.max_len, self.config.d_model, dtype=self.dtype)
+
+    def output(self, E: Parameter) -> OutputProjection:
+        """From features to logits."""
+        return OutputProjection(E)

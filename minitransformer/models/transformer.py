@@ -1,13 +1,13 @@
 """The Transformer of the paper: an encoder that reads the source, a decoder that writes the target (figure 1)."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_batch_of_ids, check_dtype
-from minitransformer.config import TransformerConfig
+from minitransformer.config import PaperConfig
 from minitransformer.core import Parameter
 from minitransformer.functional import causal_mask, padding_mask
 from minitransformer.layers import Decoder, Encoder, InputEmbedding, OutputProjection
@@ -41,20 +41,19 @@ class AttentionWeights(NamedTuple):
 
 
 class Transformer(EncoderDecoder):
-    """An encoder-decoder for `config`; with the default switches, the model of the paper.
+    """An encoder-decoder for `config`; with the default switches of a `TransformerConfig`, the model of the paper.
 
     Sequences are ids with `config.padding` at their end, which no token attends to.
     """
 
-    config_class = TransformerConfig
-    config: TransformerConfig
+    config: Any  # a PaperConfig, or a TransformerConfig
     source_embedding: InputEmbedding
     target_embedding: InputEmbedding
     encoder: Encoder
     decoder: Decoder
     output: OutputProjection
 
-    def __init__(self, config: TransformerConfig, *, seed: int | None = 0, dtype: DTypeLike = np.float32) -> None:
+    def __init__(self, config: PaperConfig, *, seed: int | None = 0, dtype: DTypeLike = np.float32) -> None:
         """Make a model with new weights: E (V, C), shared three times if tied, and two stacks (sections 3.1 and 3.4).
 
         `seed` chooses the initial weights; None makes them zero, for uses where only shapes matter. The paper does not
@@ -65,17 +64,11 @@ class Transformer(EncoderDecoder):
         self.config = config
         rng = None if seed is None else np.random.default_rng(seed)
         source_E, target_E, output_E = self._embedding_matrices(rng, dtype)
-        scale = None if config.scale_embeddings else 1.0
         build = builder(config, rng, dtype)
-        std = 1.0 if config.scale_embeddings else config.d_model**-0.5  # the size of the token vectors
-        source_positions = target_positions = build.input_positions(std)
-        if config.positions == "learned":  # each stack learns its own
-            target_positions = build.input_positions(std)
-        self.source_embedding = InputEmbedding(source_E, source_positions, config.dropout, scale)
-        self.target_embedding = InputEmbedding(target_E, target_positions, config.dropout, scale)
+        self.source_embedding, self.target_embedding = build.input_embeddings(source_E, target_E)
         self.encoder = build.encoder()
         self.decoder = build.decoder()
-        self.output = OutputProjection(output_E, config.d_model**-0.5 if config.scale_output else 1.0)
+        self.output = build.output(output_E)
         self.as_built = describe(self)
 
     def _embedding_matrices(self, rng, dtype):

@@ -15,9 +15,8 @@ from minitransformer.inspection import Change, Rows, heads, intervene, summarize
 from minitransformer.inspection.interventions import AlteredCache
 from minitransformer.layers import CrossAttention, Linear
 from minitransformer.layers.attention import FullAttention
-from minitransformer.models import BERT, GPT, Transformer, bert_config, gpt_config
+from minitransformer.models import BERT, GPT, Transformer, TransformerConfig, bert_config, gpt_config
 from minitransformer.models.changed import changed_layers
-from minitransformer.models.transformer import TransformerConfig
 from minitransformer.training import save_checkpoint
 from tests.helpers import device, host, random_array, randomize, relative_error, same
 

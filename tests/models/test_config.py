@@ -8,6 +8,7 @@ import pytest
 
 from minitransformer import config as choices
 from minitransformer.config import SWITCHES, Experts, Rope, Strided, Windowed
+from minitransformer.config.claims import least_weights, table_sizes
 from minitransformer.config.flat import FLAT, flat_fields
 from minitransformer.layers import residual
 from minitransformer.layers.before_2017 import convolution
@@ -287,8 +288,8 @@ def test_source_target_and_output_share_one_matrix_or_two_or_none(tied, matrices
 )
 def test_the_least_numbers_are_the_products_that_they_are_called_and_no_model_has_fewer(kind, config):
     fields, model = flat_fields(config), kind(config, seed=None)
-    for claims in (config.least_weights(), config.table_sizes()):
+    for claims in (least_weights(config), table_sizes(config)):
         assert claims == {product: math.prod(fields[name] for name in product.split(" * ")) for product in claims}
-    assert len(config.least_weights()) == 2 + getattr(config, "share_layers", False)
-    assert all(number <= model.num_parameters() for number in config.least_weights().values())
-    assert set(config.table_sizes()) == ({"max_len * d_model"} if isinstance(config, TransformerConfig) else set())
+    assert len(least_weights(config)) == 2 + getattr(config, "share_layers", False)
+    assert all(number <= model.num_parameters() for number in least_weights(config).values())
+    assert set(table_sizes(config)) == ({"max_len * d_model"} if isinstance(config, TransformerConfig) else set())

@@ -16,7 +16,7 @@ from minitransformer.config import (
     flat_fields,
     nested_fields,
 )
-from minitransformer.config.base import Choice
+from minitransformer.config.choices import Choice
 from minitransformer.config.flat import FLAT
 from minitransformer.models import gpt_config, t5_config
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from minitransformer.backend import xp
-from minitransformer.checks import check_heads, check_integer, check_kv_heads, check_rate
+from minitransformer.checks import check_heads, check_integer, check_rate
+from minitransformer.config.transformer import check_kv_heads
 from minitransformer.functional import merge_heads, split_heads
 from minitransformer.layers.attention import CrossAttention, FullAttention, MultiHeadAttention, SelfAttention, parts
 from minitransformer.layers.linear import Linear

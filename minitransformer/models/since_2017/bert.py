@@ -20,6 +20,7 @@ from minitransformer.layers.initializers import normal
 from minitransformer.layers.stack import StackCache
 from minitransformer.models.base import describe
 from minitransformer.models.build import builder
+from minitransformer.models.since_2017.build import LaterBuilder
 
 STD = 0.02  # of initial token vectors, which are not multiplied by sqrt(C)
 
@@ -57,7 +58,7 @@ class BERTEmbedding(Layer):
     ) -> None:
         V, C = config.vocab_size, config.d_model
         self.tokens: Any = Embedding(Parameter(normal(rng, (V, C), STD, dtype)), scale=1.0)  # or Patches
-        self.positions = builder(config, rng, dtype).input_positions(STD)
+        self.positions = LaterBuilder(config, rng, dtype).input_positions(STD)
         self.segments = Embedding(Parameter(normal(rng, (num_segments, C), STD, dtype)), scale=1.0)
         self.norm = LayerNorm(C, eps=config.norm_eps, dtype=dtype)
         self.dropout = Dropout(config.dropout)
@@ -196,7 +197,6 @@ class BERT(Layer):
     target of 0 is padding and is ignored: number the classes from 1, and let `num_classes` be their number plus one.
     """
 
-    config_class = TransformerConfig
     config: TransformerConfig
     embedding: BERTEmbedding
     encoder: Encoder

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from minitransformer.config import Rope, Strided, TransformerConfig, Windowed
-from minitransformer.core import Layer
+from minitransformer.core import Layer, Parameter
 from minitransformer.functional.since_2017.patterns import Pattern
 from minitransformer.layers import (
     ActivatedFeedForward,
@@ -15,9 +15,11 @@ from minitransformer.layers import (
     DecoderLayer,
     Encoder,
     EncoderLayer,
+    InputEmbedding,
     LearnedPositions,
     Linear,
     MixtureOfExperts,
+    OutputProjection,
     RelativePositions,
     Residual,
     RMSNorm,
@@ -36,6 +38,7 @@ from minitransformer.models.build import Builder
 class LaterBuilder(Builder):
     """As `Builder`, for all fields of a configuration."""
 
+    config: TransformerConfig
     positions: AttentionPositions | None = None  # inside the attention of the layer that is made
     bidirectional = True  # whether its self-attention sees later tokens
 
@@ -159,10 +162,21 @@ class LaterBuilder(Builder):
         options = {"bias": config.bias, "dropout_rate": config.ffn_dropout, **self.options}
         return ActivatedFeedForward(config.d_model, config.d_ff, activation=config.activation, **options)
 
+    def input_embeddings(self, *matrices: Parameter) -> list[InputEmbedding]:
+        """As `Builder.input_embeddings`, with or without the factor, and with learned positions for each matrix."""
+        config, scale = self.config, None if self.config.scale_embeddings else 1.0
+        std = 1.0 if config.scale_embeddings else config.d_model**-0.5  # the size of the token vectors
+        shared = None if config.positions == "learned" else self.input_positions(std)
+        return [InputEmbedding(E, shared or self.input_positions(std), config.dropout, scale) for E in matrices]
+
+    def output(self, E: Parameter) -> OutputProjection:
+        """As `Builder.output`, with a factor for T5."""
+        return OutputProjection(E, self.config.d_model**-0.5 if self.config.scale_output else 1.0)
+
     def input_positions(self, std: float) -> Layer | None:
-        """Sinusoids, learned positions, or None for kinds that add nothing to the input."""
+        """Sinusoids, learned positions of the initial size `std`, or None for kinds that add nothing to the input."""
         if self.config.positions == "sinusoidal":
-            return super().input_positions(std)
+            return self.sinusoids()
         if self.config.positions == "learned":
             return LearnedPositions(self.config.max_len, self.config.d_model, std=std, **self.options)
         return None

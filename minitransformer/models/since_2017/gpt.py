@@ -48,7 +48,6 @@ class GPT(LanguageModel):
     the end of a sequence needs no mask of its own, because no earlier token sees it.
     """
 
-    config_class = TransformerConfig
     config: TransformerConfig
     embedding: InputEmbedding
     blocks: LayerStack
@@ -72,7 +71,7 @@ class GPT(LanguageModel):
         self.embedding = InputEmbedding(E, build.input_positions(std_positions), config.dropout, scale)
         self.blocks = build.decoder_only()
         output_E = E if config.has_tied_output else Parameter(normal(rng, (V, C), std, dtype))
-        self.output = OutputProjection(output_E, C**-0.5 if config.scale_output else 1.0)
+        self.output = build.output(output_E)
         self.as_built = describe(self)
 
     def features(self, ids: np.ndarray, rng: np.random.Generator | None = None) -> tuple[xp.ndarray, GPTFeaturesCache]:

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from minitransformer.checks import check_choice, check_names
-from minitransformer.config import flat_fields, nested_fields
+from minitransformer.config import TransformerConfig, flat_fields, nested_fields
+from minitransformer.config.claims import least_weights, table_sizes
 from minitransformer.models import Transformer
 from minitransformer.models.before_2017.convolutional import ConvLM
 from minitransformer.models.before_2017.recurrent import Seq2Seq
@@ -185,13 +186,14 @@ def _rebuild(header, fields, state):
         raise ValueError("it has no weights")
     model_class = MODELS[check_choice("model", header.get("model", "Transformer"), MODELS)]
     options = _object(header, "options")
-    known = {field.name: field for field in dataclasses.fields(model_class.config_class)}
+    config_class = getattr(model_class, "config_class", TransformerConfig)
+    known = {field.name: field for field in dataclasses.fields(config_class)}
     _check_fields("config", fields, known)
     _check_fields("options", options, set(inspect.signature(model_class).parameters) - {"config", "seed", "dtype"})
     for name, field in known.items():
         if name not in fields and field.default is dataclasses.MISSING:
             raise ValueError(f"its config has no {name}")
-    config = model_class.config_class(**fields)
+    config = config_class(**fields)
     _check_size(config, options, state)
     model = model_class(config, **options, seed=None, dtype=next(iter(state.values())).dtype)
     model.load_state_dict(state)
@@ -207,10 +209,10 @@ def _check_fields(what, fields, known):
 def _check_size(config, options, state):
     """ValueError if a model of `config` has more weights than the file. Called before the model allocates memory."""
     numbers = sum(array.size for array in state.values())
-    needed = {**config.least_weights(), **{name: value for name, value in options.items() if isinstance(value, int)}}
+    needed = {**least_weights(config), **{name: value for name, value in options.items() if isinstance(value, int)}}
     for name, count in needed.items():
         if count > numbers:
             raise ValueError(f"its config has {name} = {count:,}, and the file has only {numbers:,} weights")
-    for name, count in config.table_sizes().items():
+    for name, count in table_sizes(config).items():
         if count > max(LARGEST_TABLE, numbers):
             raise ValueError(f"its config has {name} = {count:,}, and the limit is {LARGEST_TABLE:,}")
