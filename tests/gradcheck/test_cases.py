@@ -188,7 +188,7 @@ def test_all_axes_of_the_table_have_different_lengths():
 def test_each_mask_of_the_table_hides_what_its_name_says(kind):
     n = Sizes()
     t = s = n.T
-    allowed = np.broadcast_to(table.draw_mask(kind, np.random.default_rng(0), n, t, s), (n.B, 1, t, s))
+    allowed = np.broadcast_to(table.Draw(n, np.random.default_rng(0), np.float64).mask(kind, t, s), (n.B, 1, t, s))
     future = np.triu(np.ones((t, s), bool), 1)
     assert (not allowed[..., future].any()) is (kind in ("causal", "both"))
     assert (not allowed[0, ..., -1].any()) is (kind != "causal")  # the first sequence is padded
@@ -197,7 +197,7 @@ def test_each_mask_of_the_table_hides_what_its_name_says(kind):
 
 def test_ids_of_the_table_come_more_than_once():
     for padded in (False, True):
-        ids = table.draw_ids(np.random.default_rng(0), Sizes(), Sizes().T, padded)
+        ids = table.Draw(Sizes(), np.random.default_rng(0), np.float64).ids(Sizes().T, padded)
         assert len(np.unique(ids)) < ids.size
         assert (ids == 0).any() == padded
 

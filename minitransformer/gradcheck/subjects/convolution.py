@@ -3,9 +3,6 @@
 import itertools
 from typing import Any
 
-import numpy as np
-from numpy.typing import DTypeLike
-
 from minitransformer import functional as F
 from minitransformer import layers as L
 from minitransformer.config import NORMS
@@ -14,78 +11,43 @@ from minitransformer.gradcheck.check import randomize_parameters
 from minitransformer.gradcheck.subjects.functions import activation
 from minitransformer.gradcheck.subjects.layers import DROPOUT, target
 from minitransformer.gradcheck.subjects.models import LARGE_EPS, loss_problem
-from minitransformer.gradcheck.subjects.table import (
-    Problem,
-    Sizes,
-    draw,
-    draw_ids,
-    draw_tokens,
-    layer_problem,
-    register,
-)
+from minitransformer.gradcheck.subjects.table import Draw, Problem, layer_problem, register
 from minitransformer.layers.before_2017.convolution import CONV_ACTIVATIONS
 from minitransformer.models import ConvConfig
 from minitransformer.models.before_2017.convolutional import ConvLM
 
 
-def conv1d(
-    n: Sizes,
-    rng: np.random.Generator,
-    dtype: DTypeLike,
-    kernel: int = 3,
-    dilation: int = 1,
-    causal: bool = True,
-    padded: bool = False,
-) -> Problem:
+def conv1d(d: Draw, kernel: int = 3, dilation: int = 1, causal: bool = True, padded: bool = False) -> Problem:
     """A convolution from C to F features."""
-    x, W, b = (draw(rng, dtype, *shape) for shape in ((n.B, n.T, n.C), (kernel, n.C, n.F), (n.F,)))
+    x, W, b = d("BTC"), d.array(kernel, d.n.C, d.n.F), d("F")
 
     def function(x, W, b, mask):
         return F.conv1d(x, W, b, dilation, causal, mask)
 
-    constants = {"mask": draw_tokens(n, rng, padded)}
-    return Problem(function, F.conv1d_backward, {"x": x, "W": W, "b": b}, constants, {})
+    return Problem(function, F.conv1d_backward, {"x": x, "W": W, "b": b}, {"mask": d.tokens(padded)}, {})
 
 
-def conv_layer(
-    n: Sizes,
-    rng: np.random.Generator,
-    dtype: DTypeLike,
-    dilation: int = 1,
-    causal: bool = True,
-    bias: bool = True,
-    padded: bool = False,
-) -> Problem:
+def conv_layer(d: Draw, dilation: int = 1, causal: bool = True, bias: bool = True, padded: bool = False) -> Problem:
     """A convolution from C to F features, with its parameters."""
-    layer = L.Conv1d(n.C, n.F, 3, dilation=dilation, causal=causal, bias=bias, dtype=dtype)
-    return layer_problem(layer, rng, target(n, rng, dtype), {"mask": draw_tokens(n, rng, padded)})
+    layer = L.Conv1d(d.n.C, d.n.F, 3, dilation=dilation, causal=causal, bias=bias, dtype=d.dtype)
+    return layer_problem(layer, d, target(d), {"mask": d.tokens(padded)})
 
 
-def activated(
-    n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float | None = None, **options: Any
-) -> Problem:
+def activated(d: Draw, dropout: float | None = None, **options: Any) -> Problem:
     """A dilated convolution with its activation, inside a residual connection if there is a rate of dropout."""
-    layer: Layer = L.ActivatedConv1d(n.C, 3, dilation=2, dtype=dtype, **options)
+    layer: Layer = L.ActivatedConv1d(d.n.C, 3, dilation=2, dtype=d.dtype, **options)
     if dropout is not None:
-        layer = L.Residual(layer, L.LayerNorm(n.C, dtype=dtype), dropout_rate=dropout)
-    return layer_problem(layer, rng, target(n, rng, dtype), {"mask": draw_tokens(n, rng, padded=True)})
+        layer = L.Residual(layer, L.LayerNorm(d.n.C, dtype=d.dtype), dropout_rate=dropout)
+    return layer_problem(layer, d, target(d), {"mask": d.tokens(padded=True)})
 
 
-def conv_lm(
-    n: Sizes,
-    rng: np.random.Generator,
-    dtype: DTypeLike,
-    dropout: float,
-    dilation: int = 1,
-    tie_embeddings: bool = True,
-    **changes: Any,
-) -> Problem:
+def conv_lm(d: Draw, dropout: float, dilation: int = 1, tie_embeddings: bool = True, **changes: Any) -> Problem:
     """A language model of three layers, on padded ids."""
     changes |= {"dilation": dilation, "tie_embeddings": tie_embeddings, "norm_eps": LARGE_EPS}
-    config = ConvConfig(n.V, d_model=n.C, num_layers=3, dropout=dropout, **changes)
-    model = ConvLM(config, dtype=dtype)
-    randomize_parameters(model, rng)
-    ids = draw_ids(rng, n, n.T + 1, padded=True)
+    config = ConvConfig(d.n.V, d_model=d.n.C, num_layers=3, dropout=dropout, **changes)
+    model = ConvLM(config, dtype=d.dtype)
+    randomize_parameters(model, d.rng)
+    ids = d.ids(d.n.T + 1, padded=True)
     return loss_problem(model, {"ids": ids[:, :-1]}, ids[:, 1:])
 
 

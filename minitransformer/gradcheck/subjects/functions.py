@@ -4,82 +4,64 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from minitransformer import functional as F
 from minitransformer.backend import to_device
 from minitransformer.core import Parameter
 from minitransformer.functional.since_2017 import routing
 from minitransformer.functional.since_2017.patterns import Pattern
-from minitransformer.gradcheck.subjects.table import (
-    MASKS,
-    ODD_MASKS,
-    Problem,
-    Sizes,
-    draw,
-    draw_ids,
-    draw_mask,
-    register,
-)
+from minitransformer.gradcheck.subjects.table import MASKS, ODD_MASKS, Draw, Problem, register
 from minitransformer.system.generators import make_generator
 
 DROPOUT = 0.3
 SHARED = {"B": 2, "H": 6}  # with grouped queries: more heads, in fewer sequences
 
 
-def activation(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, function: str) -> Problem:
+def activation(d: Draw, function: str) -> Problem:
     """A function of single entries, or of pairs of entries if it is gated; the inputs reach into its tails."""
-    x = draw(rng, dtype, n.B, n.T, 2 * n.D, std=2.0)
+    x = d.array(d.n.B, d.n.T, 2 * d.n.D, std=2.0)
     return Problem(getattr(F, function), getattr(F, f"{function}_backward"), {"x": x}, {}, {})
 
 
-def linear(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
+def linear(d: Draw) -> Problem:
     """x W + b."""
-    inputs = {"x": draw(rng, dtype, n.B, n.T, n.C), "W": draw(rng, dtype, n.C, n.F), "b": draw(rng, dtype, n.F)}
-    return Problem(F.linear, F.linear_backward, inputs, {}, {})
+    return Problem(F.linear, F.linear_backward, {"x": d("BTC"), "W": d("CF"), "b": d("F")}, {}, {})
 
 
-def layer_norm(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
+def layer_norm(d: Draw) -> Problem:
     """Over the last axis, with gamma around 1."""
-    x, gamma = draw(rng, dtype, n.B, n.T, n.C), draw(rng, dtype, n.C, mean=1.0, std=0.5)
-    inputs = {"x": x, "gamma": gamma, "beta": draw(rng, dtype, n.C)}
+    inputs = {"x": d("BTC"), "gamma": d("C", mean=1.0, std=0.5), "beta": d("C")}
     return Problem(F.layer_norm, F.layer_norm_backward, inputs, {}, {})
 
 
-def rms_norm(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
+def rms_norm(d: Draw) -> Problem:
     """Over the last axis, with gamma around 1."""
-    inputs = {"x": draw(rng, dtype, n.B, n.T, n.C), "gamma": draw(rng, dtype, n.C, mean=1.0, std=0.5)}
+    inputs = {"x": d("BTC"), "gamma": d("C", mean=1.0, std=0.5)}
     return Problem(F.rms_norm, F.rms_norm_backward, inputs, {}, {})
 
 
-def softmax(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, mask: str) -> Problem:
+def softmax(d: Draw, mask: str) -> Problem:
     """Softmax of scores under a mask."""
-    inputs = {"scores": draw(rng, dtype, n.B, n.H, n.T, n.S)}
-    return Problem(F.softmax, F.softmax_backward, inputs, {"allowed": draw_mask(mask, rng, n, n.T, n.S)}, {})
+    inputs = {"scores": d("BHTS")}
+    return Problem(F.softmax, F.softmax_backward, inputs, {"allowed": d.mask(mask, d.n.T, d.n.S)}, {})
 
 
-def dropout(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float) -> Problem:
+def dropout(d: Draw, dropout: float) -> Problem:
     """Each forward drops the same entries."""
 
     def function(x):
         return F.dropout(x, dropout, make_generator(1))
 
-    return Problem(function, F.dropout_backward, {"x": draw(rng, dtype, n.B, n.T, n.C)}, {}, {})
+    return Problem(function, F.dropout_backward, {"x": d("BTC")}, {}, {})
 
 
 def attention(
-    n: Sizes,
-    rng: np.random.Generator,
-    dtype: DTypeLike,
-    mask: str = "none",
-    dropout: float = 0.0,
-    groups: int | None = None,
-    scale: float | None = None,
+    d: Draw, mask: str = "none", dropout: float = 0.0, groups: int | None = None, scale: float | None = None
 ) -> Problem:
     """Attention under a mask; each forward drops the same weights. With a scale it has a bias too, as in T5."""
-    inputs = _queries_and_keys(n, rng, dtype, groups)
+    inputs = _queries_and_keys(d, groups)
     if scale is not None:
-        inputs["bias"] = draw(rng, dtype, n.H, n.T, n.S)
+        inputs["bias"] = d("HTS")
 
     def function(q, k, v, *rest):
         *bias, allowed = rest
@@ -89,23 +71,16 @@ def attention(
     def backward(dy, cache):
         return F.scaled_dot_product_attention_backward(dy, cache)[: len(inputs)]  # without a bias, the fourth is None
 
-    return Problem(function, backward, inputs, {"allowed": draw_mask(mask, rng, n, n.T, n.S)}, {})
+    return Problem(function, backward, inputs, {"allowed": d.mask(mask, d.n.T, d.n.S)}, {})
 
 
 def tiled_attention(
-    n: Sizes,
-    rng: np.random.Generator,
-    dtype: DTypeLike,
-    mask: str = "none",
-    dropout: float = 0.0,
-    bias: str = "none",
-    groups: int | None = None,
-    **pattern: Any,
+    d: Draw, mask: str = "none", dropout: float = 0.0, bias: str = "none", groups: int | None = None, **pattern: Any
 ) -> Problem:
     """Attention in tiles of 2 x 3, under a mask and a pattern, with a bias of "pairs", of "distances", or none."""
-    inputs = _queries_and_keys(n, rng, dtype, groups)
+    inputs = _queries_and_keys(d, groups)
     if bias != "none":
-        inputs["bias"] = draw(rng, dtype, n.H, *((n.T, n.S) if bias == "pairs" else (1, n.T + n.S - 1)))
+        inputs["bias"] = d("HTS") if bias == "pairs" else d.array(d.n.H, 1, d.n.T + d.n.S - 1)
 
     def function(q, k, v, *rest):
         *bias, allowed = rest
@@ -115,58 +90,53 @@ def tiled_attention(
     def backward(dy, cache):
         return F.tiled_attention_backward(dy, cache)[: len(inputs)]
 
-    return Problem(function, backward, inputs, {"allowed": draw_mask(mask, rng, n, n.T, n.S)}, {})
+    return Problem(function, backward, inputs, {"allowed": d.mask(mask, d.n.T, d.n.S)}, {})
 
 
 def linear_attention(
-    n: Sizes,
-    rng: np.random.Generator,
-    dtype: DTypeLike,
-    mask: str = "none",
-    causal: bool = False,
-    chunk: int = 3,
-    groups: int | None = None,
+    d: Draw, mask: str = "none", causal: bool = False, chunk: int = 3, groups: int | None = None
 ) -> Problem:
     """Linear attention; in the causal form there are as many queries as keys."""
-    inputs = _queries_and_keys(n._replace(S=n.T) if causal else n, rng, dtype, groups)
+    d = d.resized(S=d.n.T) if causal else d
+    inputs = _queries_and_keys(d, groups)
 
     def function(q, k, v, allowed):
         return F.linear_attention(q, k, v, allowed, causal, chunk)
 
-    allowed = draw_mask(mask, rng, n, n.T, n.T if causal else n.S)
+    allowed = d.mask(mask, d.n.T, d.n.S)
     return Problem(function, F.linear_attention_backward, inputs, {"allowed": allowed}, {})
 
 
-def repeat_heads(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
+def repeat_heads(d: Draw) -> Problem:
     """One head of keys for all heads of queries, (B, 1, T, D) -> (B, H, T, D)."""
-    q = draw(rng, dtype, n.B, n.H, n.S, n.D)
+    q = d("BHSD")
 
     def function(x):
         return F.repeat_heads(x, q), (1,)
 
-    return Problem(function, F.repeat_heads_backward, {"x": draw(rng, dtype, n.B, 1, n.T, n.D)}, {}, {})
+    return Problem(function, F.repeat_heads_backward, {"x": d.array(d.n.B, 1, d.n.T, d.n.D)}, {}, {})
 
 
-def _queries_and_keys(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, groups: int | None) -> dict[str, Any]:
+def _queries_and_keys(d: Draw, groups: int | None) -> dict[str, Any]:
     """q (B, H, T, D), and k and v (B, groups, S, D), with fewer groups where H is not divisible."""
-    q = draw(rng, dtype, n.B, n.H, n.T, n.D)
-    k, v = (draw(rng, dtype, n.B, math.gcd(groups or n.H, n.H), n.S, n.D) for _ in range(2))
+    q, heads = d("BHTD"), math.gcd(groups or d.n.H, d.n.H)
+    k, v = (d.array(d.n.B, heads, d.n.S, d.n.D) for _ in range(2))
     return {"q": q, "k": k, "v": v}
 
 
-def cross_entropy(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, smoothing: float, padding: bool) -> Problem:
+def cross_entropy(d: Draw, smoothing: float, padding: bool) -> Problem:
     """The loss. Its upstream gradient is random like all others."""
 
     def function(logits, targets):
         return F.cross_entropy(logits, to_device(targets), smoothing)
 
-    constants = {"targets": draw_ids(rng, n, n.T, padding)}
-    return Problem(function, F.cross_entropy_backward, {"logits": draw(rng, dtype, n.B, n.T, n.V)}, constants, {})
+    constants = {"targets": d.ids(d.n.T, padding)}
+    return Problem(function, F.cross_entropy_backward, {"logits": d("BTV")}, constants, {})
 
 
-def token_log_probs(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
+def token_log_probs(d: Draw) -> Problem:
     """The log-probabilities of the targets that are not padding."""
-    targets, z = draw_ids(rng, n, n.T, padded=True), draw(rng, dtype, n.B, n.T, n.V)
+    targets, z = d.ids(d.n.T, padded=True), d("BTV")
 
     def function(z, targets, counted):
         return F.token_log_probs(z, to_device(targets), counted)
@@ -174,42 +144,40 @@ def token_log_probs(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Pro
     return Problem(function, F.token_log_probs_backward, {"z": z}, {"targets": targets, "counted": targets != 0}, {})
 
 
-def dpo(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
+def dpo(d: Draw) -> Problem:
     """Pairs of answers of different lengths."""
-    inputs = {"chosen": draw(rng, dtype, n.B, n.T), "rejected": draw(rng, dtype, n.B, n.S)}
-    constants = {f"ref_{name}": draw(rng, dtype, *log_p.shape) for name, log_p in inputs.items()}
+    inputs = {"chosen": d("BT"), "rejected": d("BS")}
+    constants = {f"ref_{name}": d.array(*log_p.shape) for name, log_p in inputs.items()}
     return Problem(F.dpo, F.dpo_backward, inputs, constants, {})
 
 
-def grpo(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, mean_over: str, penalty: bool) -> Problem:
+def grpo(d: Draw, mean_over: str, penalty: bool) -> Problem:
     """Ratios on both sides of both bounds, and away from them: there the loss has a kink."""
-    old, ref = (draw(rng, dtype, n.B, n.T) for _ in range(2))
-    log_p = old + rng.choice(np.array([-0.5, -0.1, 0.1, 0.5], dtype), old.shape)
-    constants = {"old": old, "A": draw(rng, dtype, n.B), "counted": draw_ids(rng, n, n.T, padded=True) != 0}
+    old, ref = d("BT"), d("BT")
+    log_p = old + d.rng.choice(np.array([-0.5, -0.1, 0.1, 0.5], d.dtype), old.shape)
+    constants = {"old": old, "A": d("B"), "counted": d.ids(d.n.T, padded=True) != 0, "ref": ref if penalty else None}
 
     def function(log_p, old, A, counted, ref):
         return F.grpo(log_p, old, A, counted, 0.2, ref, 0.3, mean_over)
 
-    constants["ref"] = ref if penalty else None
     return Problem(function, F.grpo_backward, {"log_p": log_p}, constants, {})
 
 
-def chosen_experts(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, function: str, **options: Any) -> Problem:
+def chosen_experts(d: Draw, function: str, **options: Any) -> Problem:
     """A function of the scores of S + 1 experts, of which two are chosen for each of T tokens."""
-    scores = draw(rng, dtype, n.T, n.S + 1, mean=3.0, std=0.5)  # positive, as sums of them divide
+    scores = d.array(d.n.T, d.n.S + 1, mean=3.0, std=0.5)  # positive, as sums of them divide
 
     def forward(scores, chosen):
         return getattr(routing, function)(scores, *([] if function == "z_loss" else [chosen]), **options)
 
     backward = getattr(routing, f"{function}_backward", routing.auxiliary_backward)
-    chosen = np.tile(np.arange(n.S + 1) < 2, (n.T, 1))
-    constants = {"chosen": rng.permuted(chosen, axis=1)}
-    return Problem(forward, backward, {"scores": scores}, constants, {})
+    chosen = np.tile(np.arange(d.n.S + 1) < 2, (d.n.T, 1))
+    return Problem(forward, backward, {"scores": scores}, {"chosen": d.rng.permuted(chosen, axis=1)}, {})
 
 
-def embedding(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
+def embedding(d: Draw) -> Problem:
     """The matrix is a Parameter here, because backward adds to its gradient in place."""
-    E = Parameter(draw(rng, dtype, n.V, n.C))
+    E = Parameter(d("VC"))
 
     def function(ids):
         return F.embedding(ids, E.data, 1.5)
@@ -217,19 +185,19 @@ def embedding(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
     def backward(dy, cache):
         F.embedding_backward(dy, cache, E.grad)
 
-    return Problem(function, backward, {}, {"ids": draw_ids(rng, n, n.T, padded=True)}, {"E": E})
+    return Problem(function, backward, {}, {"ids": d.ids(d.n.T, padded=True)}, {"E": E})
 
 
-def split_heads(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
+def split_heads(d: Draw) -> Problem:
     """(B, T, C) -> (B, H, T, D)."""
-    x = draw(rng, dtype, n.B, n.T, n.C)
-    return Problem(lambda x: (F.split_heads(x, n.H), None), lambda dy, _: F.merge_heads(dy), {"x": x}, {}, {})
+    H = d.n.H
+    return Problem(lambda x: (F.split_heads(x, H), None), lambda dy, _: F.merge_heads(dy), {"x": d("BTC")}, {}, {})
 
 
-def merge_heads(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
+def merge_heads(d: Draw) -> Problem:
     """(B, H, T, D) -> (B, T, C)."""
-    x = draw(rng, dtype, n.B, n.H, n.T, n.D)
-    return Problem(lambda x: (F.merge_heads(x), None), lambda dy, _: F.split_heads(dy, n.H), {"x": x}, {}, {})
+    H = d.n.H
+    return Problem(lambda x: (F.merge_heads(x), None), lambda dy, _: F.split_heads(dy, H), {"x": d("BHTD")}, {}, {})
 
 
 for name in ("relu", "gelu", "gelu_tanh", "silu", "tanh", "geglu", "geglu_tanh", "swiglu"):

@@ -5,22 +5,11 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from minitransformer import layers as L
 from minitransformer.config import NORMS, Strided, TransformerConfig, Windowed
 from minitransformer.core import Layer, Parameter
-from minitransformer.gradcheck.subjects.table import (
-    MASKS,
-    ODD_MASKS,
-    Problem,
-    Sizes,
-    draw,
-    draw_ids,
-    draw_mask,
-    layer_problem,
-    register,
-)
+from minitransformer.gradcheck.subjects.table import MASKS, ODD_MASKS, Draw, Problem, Sizes, layer_problem, register
 from minitransformer.inspection.interventions import Altered, AlteredRows, Change, Rows
 from minitransformer.layers.since_2017.feed_forward import ACTIVATIONS
 from minitransformer.layers.since_2017.qk_norm import NormalizedProjection
@@ -44,84 +33,79 @@ def config(n: Sizes, dropout: float = 0.0, **changes: Any) -> TransformerConfig:
     )
 
 
-def token_matrix(n: Sizes, dtype: DTypeLike) -> Parameter:
+def token_matrix(d: Draw) -> Parameter:
     """Token vectors (V, C), to be drawn later."""
-    return Parameter(np.zeros((n.V, n.C), dtype))
+    return Parameter(np.zeros((d.n.V, d.n.C), d.dtype))
 
 
-def target(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> dict[str, np.ndarray]:
+def target(d: Draw) -> dict[str, np.ndarray]:
     """The input of most layers."""
-    return {"x": draw(rng, dtype, n.B, n.T, n.C)}
+    return {"x": d("BTC")}
 
 
-def target_and_memory(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> dict[str, np.ndarray]:
+def target_and_memory(d: Draw) -> dict[str, np.ndarray]:
     """The inputs of everything with cross-attention."""
-    return target(n, rng, dtype) | {"memory": draw(rng, dtype, n.B, n.S, n.C)}
+    return {"x": d("BTC"), "memory": d("BSC")}
 
 
-def linear(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, bias: bool = True, blocks: int = 1) -> Problem:
+def linear(d: Draw, bias: bool = True, blocks: int = 1) -> Problem:
     """C to F features, in several blocks if asked."""
-    return layer_problem(L.Linear(n.C, n.F, bias=bias, blocks=blocks, dtype=dtype), rng, target(n, rng, dtype))
+    return layer_problem(L.Linear(d.n.C, d.n.F, bias=bias, blocks=blocks, dtype=d.dtype), d, target(d))
 
 
-def lora(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
+def lora(d: Draw) -> Problem:
     """C to F features, with an addition of rank 2. W and b are frozen."""
-    layer = L.LoRALinear(L.Linear(n.C, n.F, rng=rng, dtype=dtype), rank=min(2, n.C, n.F), alpha=3.0)
-    return layer_problem(layer, rng, target(n, rng, dtype))
+    linear = L.Linear(d.n.C, d.n.F, rng=d.rng, dtype=d.dtype)
+    return layer_problem(L.LoRALinear(linear, rank=min(2, d.n.C, d.n.F), alpha=3.0), d, target(d))
 
 
-def normalization(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, kind: type[Any], eps: float = 1e-5) -> Problem:
+def normalization(d: Draw, kind: type[Any], eps: float = 1e-5) -> Problem:
     """LayerNorm or RMSNorm."""
-    return layer_problem(kind(n.C, eps=eps, dtype=dtype), rng, target(n, rng, dtype))
+    return layer_problem(kind(d.n.C, eps=eps, dtype=d.dtype), d, target(d))
 
 
-def positional_encoding(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
+def positional_encoding(d: Draw) -> Problem:
     """Sinusoids, added to the input."""
-    return layer_problem(L.PositionalEncoding(n.max_len, n.C, dtype=dtype), rng, target(n, rng, dtype))
+    return layer_problem(L.PositionalEncoding(d.n.max_len, d.n.C, dtype=d.dtype), d, target(d))
 
 
-def embedding(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
+def embedding(d: Draw) -> Problem:
     """Token ids to vectors."""
-    return layer_problem(L.Embedding(token_matrix(n, dtype)), rng, {}, {"ids": draw_ids(rng, n, n.T, padded=True)})
+    return layer_problem(L.Embedding(token_matrix(d)), d, {}, {"ids": d.ids(d.n.T, padded=True)})
 
 
-def input_embedding(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float) -> Problem:
+def input_embedding(d: Draw, dropout: float) -> Problem:
     """Token vectors, positions and dropout."""
-    positions = L.PositionalEncoding(n.max_len, n.C, dtype=dtype)
-    layer = L.InputEmbedding(token_matrix(n, dtype), positions, dropout)
-    return layer_problem(layer, rng, {}, {"ids": draw_ids(rng, n, n.T, padded=True)})
+    positions = L.PositionalEncoding(d.n.max_len, d.n.C, dtype=d.dtype)
+    layer = L.InputEmbedding(token_matrix(d), positions, dropout)
+    return layer_problem(layer, d, {}, {"ids": d.ids(d.n.T, padded=True)})
 
 
-def output_projection(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
+def output_projection(d: Draw) -> Problem:
     """Vectors to logits."""
-    return layer_problem(L.OutputProjection(token_matrix(n, dtype)), rng, target(n, rng, dtype))
+    return layer_problem(L.OutputProjection(token_matrix(d)), d, target(d))
 
 
-def dropout_layer(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float) -> Problem:
+def dropout_layer(d: Draw, dropout: float) -> Problem:
     """Dropout of single entries."""
-    return layer_problem(L.Dropout(dropout), rng, target(n, rng, dtype))
+    return layer_problem(L.Dropout(dropout), d, target(d))
 
 
-def feed_forward(
-    n: Sizes, rng: np.random.Generator, dtype: DTypeLike, kind: type[Any], dropout: float, **options: Any
-) -> Problem:
+def feed_forward(d: Draw, kind: type[Any], dropout: float, **options: Any) -> Problem:
     """Two matrices with an activation between them."""
-    layer = kind(n.C, n.F, dropout_rate=dropout, dtype=dtype, **options)
-    return layer_problem(layer, rng, target(n, rng, dtype))
+    return layer_problem(kind(d.n.C, d.n.F, dropout_rate=dropout, dtype=d.dtype, **options), d, target(d))
 
 
-def experts(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, k: int, **options: Any) -> Problem:
+def experts(d: Draw, k: int, **options: Any) -> Problem:
     """S networks with a router, of which each token uses k. The auxiliary losses are not in y, so they are off."""
-    router = L.Linear(n.C, n.S, bias=False, dtype=dtype)
-    networks = [L.FeedForward(n.C, n.F, dtype=dtype) for _ in range(n.S)]
-    layer = L.MixtureOfExperts(router, networks, experts_per_token=min(k, n.S), balance_weight=0.0, **options)
-    return layer_problem(layer, rng, target(n, rng, dtype))
+    router = L.Linear(d.n.C, d.n.S, bias=False, dtype=d.dtype)
+    networks = [L.FeedForward(d.n.C, d.n.F, dtype=d.dtype) for _ in range(d.n.S)]
+    layer = L.MixtureOfExperts(router, networks, experts_per_token=min(k, d.n.S), balance_weight=0.0, **options)
+    return layer_problem(layer, d, target(d))
 
 
 def multi_head(
-    n: Sizes,
-    rng: np.random.Generator,
-    dtype: DTypeLike,
+    d: Draw,
     kind: type[Any],
     mask: str = "none",
     dropout: float = 0.0,
@@ -129,72 +113,66 @@ def multi_head(
     d_k: int | None = None,
 ) -> Problem:
     """Multi-head attention of a sequence to itself, or of the target to the memory."""
-    options: dict[str, Any] = {"dropout_rate": dropout, "dtype": dtype}
+    options: dict[str, Any] = {"dropout_rate": dropout, "dtype": d.dtype}
     if num_kv_heads is not None:
-        options |= {"num_kv_heads": math.gcd(num_kv_heads, n.H), "d_k": d_k}
-    layer = kind(n.C, n.H, **options)
+        options |= {"num_kv_heads": math.gcd(num_kv_heads, d.n.H), "d_k": d_k}
+    layer = kind(d.n.C, d.n.H, **options)
     cross = isinstance(layer, L.CrossAttention)
-    inputs = target_and_memory(n, rng, dtype) if cross else target(n, rng, dtype)
-    return layer_problem(layer, rng, inputs, {"allowed": draw_mask(mask, rng, n, n.T, n.S if cross else n.T)})
+    inputs = target_and_memory(d) if cross else target(d)
+    return layer_problem(layer, d, inputs, {"allowed": d.mask(mask, d.n.T, d.n.S if cross else d.n.T)})
 
 
-def normalized_projection(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
+def normalized_projection(d: Draw) -> Problem:
     """Queries, keys and values of H, G = 2 and 2 heads, whose queries and keys are normalized."""
-    d_k, widths = n.D + 1, (n.H * (n.D + 1), 2 * (n.D + 1), 2 * n.D)
-    linear = L.Linear(n.C, sum(widths), dtype=dtype)
-    layer = NormalizedProjection(linear, widths, d_k, eps=0.1, dtype=dtype)
-    return layer_problem(layer, rng, target(n, rng, dtype))
+    H, D = d.n.H, d.n.D
+    widths = H * (D + 1), 2 * (D + 1), 2 * D
+    linear = L.Linear(d.n.C, sum(widths), dtype=d.dtype)
+    return layer_problem(NormalizedProjection(linear, widths, D + 1, eps=0.1, dtype=d.dtype), d, target(d))
 
 
-def altered(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, output: bool) -> Problem:
+def altered(d: Draw, output: bool) -> Problem:
     """A layer with two inputs whose last head, or the same part of whose output, is scaled and shifted."""
-    change = Change("", np.zeros((n.B, 1, n.D)), np.zeros(n.D), (n.H - 1, n.H), output)
-    layer = Altered(L.CrossAttention(n.C, n.H, dtype=dtype), change, dtype)
-    constants = {"allowed": draw_mask("padding", rng, n, n.T, n.S)}
-    return layer_problem(layer, rng, target_and_memory(n, rng, dtype), constants)
+    B, H, D = d.n.B, d.n.H, d.n.D
+    change = Change("", np.zeros((B, 1, D)), np.zeros(D), (H - 1, H), output)
+    layer = Altered(L.CrossAttention(d.n.C, H, dtype=d.dtype), change, d.dtype)
+    constants = {"allowed": d.mask("padding", d.n.T, d.n.S)}
+    return layer_problem(layer, d, target_and_memory(d), constants)
 
 
-def altered_rows(
-    n: Sizes, rng: np.random.Generator, dtype: DTypeLike, shared: bool, dropout: float, num_kv_heads: int
-) -> Problem:
+def altered_rows(d: Draw, shared: bool, dropout: float, num_kv_heads: int) -> Problem:
     """Self-attention in which some queries have given weights, each its own or all of them the same ones."""
-    options: dict[str, Any] = {"num_kv_heads": math.gcd(num_kv_heads, n.H), "dropout_rate": dropout, "dtype": dtype}
-    layer = L.GeneralSelfAttention(n.C, n.H, **options)
-    rows = Rows("", np.zeros((1, n.T) if shared else (n.H, n.T, n.T)), rng.random((n.B, n.H, n.T)) < 0.5)
-    layer.kind = AlteredRows(layer.kind, rows, dtype)
-    return layer_problem(layer, rng, target(n, rng, dtype), {"allowed": draw_mask("both", rng, n, n.T, n.T)})
+    B, T, H = d.n.B, d.n.T, d.n.H
+    options: dict[str, Any] = {"num_kv_heads": math.gcd(num_kv_heads, H), "dropout_rate": dropout, "dtype": d.dtype}
+    layer = L.GeneralSelfAttention(d.n.C, H, **options)
+    rows = Rows("", np.zeros((1, T) if shared else (H, T, T)), d.rng.random((B, H, T)) < 0.5)
+    layer.kind = AlteredRows(layer.kind, rows, d.dtype)
+    return layer_problem(layer, d, target(d), {"allowed": d.mask("both", T, T)})
 
 
-def residual(
-    n: Sizes, rng: np.random.Generator, dtype: DTypeLike, kind: type[Any], norm: str, dropout: float
-) -> Problem:
+def residual(d: Draw, kind: type[Any], norm: str, dropout: float) -> Problem:
     """A residual connection around a sub-layer with one input or two."""
-    after = L.LayerNorm(n.C, dtype=dtype) if norm == "sandwich" else None
+    T, C = d.n.T, d.n.C
+    after = L.LayerNorm(C, dtype=d.dtype) if norm == "sandwich" else None
     options: dict[str, Any] = {"dropout_rate": dropout, "placement": norm, "norm_after": after}
-    layer = L.Residual(kind(n.C, n.H, dtype=dtype), L.LayerNorm(n.C, dtype=dtype), **options)
+    layer = L.Residual(kind(C, d.n.H, dtype=d.dtype), L.LayerNorm(C, dtype=d.dtype), **options)
     if kind is L.CrossAttention:
-        constants = {"allowed": draw_mask("padding", rng, n, n.T, n.S)}
-        return layer_problem(layer, rng, target_and_memory(n, rng, dtype), constants)
-    return layer_problem(layer, rng, target(n, rng, dtype), {"allowed": draw_mask("both", rng, n, n.T, n.T)})
+        return layer_problem(layer, d, target_and_memory(d), {"allowed": d.mask("padding", T, d.n.S)})
+    return layer_problem(layer, d, target(d), {"allowed": d.mask("both", T, T)})
 
 
-def encoder(
-    n: Sizes, rng: np.random.Generator, dtype: DTypeLike, kind: type[Layer], mask: str, **switches: Any
-) -> Problem:
+def encoder(d: Draw, kind: type[Layer], mask: str, **switches: Any) -> Problem:
     """An EncoderLayer or an Encoder; `switches` are fields of the configuration."""
-    build = builder(config(n, **switches), dtype=dtype)
+    build = builder(config(d.n, **switches), dtype=d.dtype)
     layer = build.encoder() if kind is L.Encoder else build.encoder_layer()
-    return layer_problem(layer, rng, target(n, rng, dtype), {"allowed": draw_mask(mask, rng, n, n.T, n.T)})
+    return layer_problem(layer, d, target(d), {"allowed": d.mask(mask, d.n.T, d.n.T)})
 
 
-def decoder(
-    n: Sizes, rng: np.random.Generator, dtype: DTypeLike, kind: type[Layer], mask: str, **switches: Any
-) -> Problem:
+def decoder(d: Draw, kind: type[Layer], mask: str, **switches: Any) -> Problem:
     """A DecoderLayer or a Decoder under a mask, with a padded memory; `switches` are fields of the configuration."""
-    build = builder(config(n, **switches), dtype=dtype)
+    build = builder(config(d.n, **switches), dtype=d.dtype)
     layer = build.decoder() if kind is L.Decoder else build.decoder_layer()
-    masks = {"allowed": draw_mask(mask, rng, n, n.T, n.T), "memory_allowed": draw_mask("padding", rng, n, n.T, n.S)}
-    return layer_problem(layer, rng, target_and_memory(n, rng, dtype), masks)
+    masks = {"allowed": d.mask(mask, d.n.T, d.n.T), "memory_allowed": d.mask("padding", d.n.T, d.n.S)}
+    return layer_problem(layer, d, target_and_memory(d), masks)
 
 
 register("Linear", L.Linear, linear)

@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from minitransformer.backend import to_device
 from minitransformer.config import POSITIONS, Experts, Rope, Windowed
@@ -14,7 +13,7 @@ from minitransformer.gradcheck.check import randomize_parameters
 from minitransformer.gradcheck.judge.gradients import check_gradients
 from minitransformer.gradcheck.judge.report import Report
 from minitransformer.gradcheck.subjects.layers import ATTENTION_KINDS, DROPOUT, config
-from minitransformer.gradcheck.subjects.table import Problem, Sizes, Subject, draw, draw_ids, layer_problem, register
+from minitransformer.gradcheck.subjects.table import Draw, Problem, Sizes, Subject, layer_problem, register
 from minitransformer.layers.losses import CrossEntropyLoss
 from minitransformer.layers.since_2017.blockwise import blockwise_loss
 from minitransformer.models import Transformer, named_config, t5_config
@@ -78,27 +77,21 @@ def check_loss(model: Any, *ids: np.ndarray, name: str, dropout_seed: int = 1, *
     return check_gradients(problem.forward, problem.backward, {}, problem.parameters, name=name, **options)
 
 
-def draw_sentences(n: Sizes, rng: np.random.Generator, padded: bool = True) -> tuple[dict[str, np.ndarray], np.ndarray]:
+def draw_sentences(d: Draw, padded: bool = True) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Source, target input and targets, which are the input's next tokens."""
-    source, target = draw_ids(rng, n, n.S, padded), draw_ids(rng, n, n.T + 1, padded)
+    source, target = d.ids(d.n.S, padded), d.ids(d.n.T + 1, padded)
     return {"source": source, "target": target[:, :-1]}, target[:, 1:]
 
 
 def transformer(
-    n: Sizes,
-    rng: np.random.Generator,
-    dtype: DTypeLike,
-    padding: bool = True,
-    loss: bool = True,
-    label_smoothing: float = SMOOTHING,
-    **switches: Any,
+    d: Draw, padding: bool = True, loss: bool = True, label_smoothing: float = SMOOTHING, **switches: Any
 ) -> Problem:
     """An encoder-decoder, up to the loss or to the logits; `switches` are fields of the configuration."""
-    model = Transformer(config(n, **switches), dtype=dtype)
-    ids, targets = draw_sentences(n, rng, padding)
+    model = Transformer(config(d.n, **switches), dtype=d.dtype)
+    ids, targets = draw_sentences(d, padding)
     if not loss:
-        return layer_problem(model, rng, {}, ids)
-    randomize_parameters(model, rng)
+        return layer_problem(model, d, {}, ids)
+    randomize_parameters(model, d.rng)
     return loss_problem(model, ids, targets, label_smoothing)
 
 
@@ -109,82 +102,72 @@ def family_fields(n: Sizes, dropout: float) -> dict[str, Any]:
     return {name: getattr(paper, name) for name in names} | {"norm_eps": LARGE_EPS}
 
 
-def t5(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float, **changes: Any) -> Problem:
+def t5(d: Draw, dropout: float, **changes: Any) -> Problem:
     """A Transformer with T5's switches, whose target starts with padding."""
-    model = Transformer(t5_config(n.V, **{**family_fields(n, dropout), **changes}), dtype=dtype)
-    randomize_parameters(model, rng)
-    ids, targets = draw_sentences(n, rng)
+    model = Transformer(t5_config(d.n.V, **{**family_fields(d.n, dropout), **changes}), dtype=d.dtype)
+    randomize_parameters(model, d.rng)
+    ids, targets = draw_sentences(d)
     ids["target"] = np.pad(targets[:, :-1], ((0, 0), (1, 0)))
     return loss_problem(model, ids, targets)
 
 
-def gpt(
-    n: Sizes,
-    rng: np.random.Generator,
-    dtype: DTypeLike,
-    dropout: float,
-    tokens_per_block: int | None = None,
-    **changes: Any,
-) -> Problem:
+def gpt(d: Draw, dropout: float, tokens_per_block: int | None = None, **changes: Any) -> Problem:
     """A GPT. Padding at the end is no target, and no token before it sees it."""
-    n = n._replace(D=2 * n.D)  # RoPE needs pairs of features
-    model = GPT(gpt_config(n.V, **{**family_fields(n, dropout), **changes}), dtype=dtype)
-    randomize_parameters(model, rng)
-    ids = draw_ids(rng, n, n.T + 1, padded=True)
+    d = d.resized(D=2 * d.n.D)  # RoPE needs pairs of features
+    model = GPT(gpt_config(d.n.V, **{**family_fields(d.n, dropout), **changes}), dtype=d.dtype)
+    randomize_parameters(model, d.rng)
+    ids = d.ids(d.n.T + 1, padded=True)
     return loss_problem(model, {"ids": ids[:, :-1]}, ids[:, 1:], tokens_per_block=tokens_per_block)
 
 
-def bert(
-    n: Sizes,
-    rng: np.random.Generator,
-    dtype: DTypeLike,
-    dropout: float,
-    head: str,
-    tokens_per_block: int | None = None,
-    **changes: Any,
-) -> Problem:
+def bert(d: Draw, dropout: float, head: str, tokens_per_block: int | None = None, **changes: Any) -> Problem:
     """A BERT that predicts some tokens or a class, on padded ids in several segments."""
-    n = n._replace(D=2 * n.D)
-    bert = bert_config(n.V, **{**family_fields(n, dropout), **changes})
-    model = BERT(bert, num_classes=CLASSES if head == "classes" else None, num_segments=SEGMENTS, dtype=dtype)
-    randomize_parameters(model, rng)
-    ids = {"ids": draw_ids(rng, n, n.T, padded=True), "segments": rng.integers(0, SEGMENTS, (n.B, n.T))}
-    hidden = np.where(np.arange(n.T) % 2, 0, draw_ids(rng, n, n.T))  # only some tokens are predicted
-    targets = hidden if head == "masked" else rng.integers(1, CLASSES, n.B)
+    d = d.resized(D=2 * d.n.D)
+    bert = bert_config(d.n.V, **{**family_fields(d.n, dropout), **changes})
+    num_classes = CLASSES if head == "classes" else None
+    model = BERT(bert, num_classes=num_classes, num_segments=SEGMENTS, dtype=d.dtype)
+    randomize_parameters(model, d.rng)
+    ids = ids_and_segments(d)
+    hidden = np.where(np.arange(d.n.T) % 2, 0, d.ids(d.n.T))  # only some tokens are predicted
+    targets = hidden if head == "masked" else d.rng.integers(1, CLASSES, d.n.B)
     return loss_problem(model, ids, targets, tokens_per_block=tokens_per_block)
 
 
-def vit(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float) -> Problem:
+def ids_and_segments(d: Draw) -> dict[str, np.ndarray]:
+    """What a BERT reads."""
+    return {"ids": d.ids(d.n.T, padded=True), "segments": d.rng.integers(0, SEGMENTS, (d.n.B, d.n.T))}
+
+
+def vit(d: Draw, dropout: float) -> Problem:
     """A ViT."""
-    vit = bert_config(n.V, **{**family_fields(n, dropout), "max_len": 1 + PATCHES}, norm="pre")
-    model = ViT(vit, num_classes=CLASSES, patch_size=PATCH, dtype=dtype)
-    randomize_parameters(model, rng)
-    return loss_problem(model, {"pixels": draw_ids(rng, n, PATCHES * PATCH)}, rng.integers(1, CLASSES, n.B))
+    vit = bert_config(d.n.V, **{**family_fields(d.n, dropout), "max_len": 1 + PATCHES}, norm="pre")
+    model = ViT(vit, num_classes=CLASSES, patch_size=PATCH, dtype=d.dtype)
+    randomize_parameters(model, d.rng)
+    return loss_problem(model, {"pixels": d.ids(PATCHES * PATCH)}, d.rng.integers(1, CLASSES, d.n.B))
 
 
-def patches(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
+def patches(d: Draw) -> Problem:
     """The pixels of an image as vectors."""
-    return layer_problem(Patches(PATCH, n.C, n.V, None, dtype), rng, {}, {"x": draw_ids(rng, n, PATCHES * PATCH)})
+    return layer_problem(Patches(PATCH, d.n.C, d.n.V, None, d.dtype), d, {}, {"x": d.ids(PATCHES * PATCH)})
 
 
-def bert_embedding(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float) -> Problem:
+def bert_embedding(d: Draw, dropout: float) -> Problem:
     """Tokens, segments and positions."""
-    layer = BERTEmbedding(bert_config(n.V, **family_fields(n, dropout)), SEGMENTS, None, dtype=dtype)
-    ids = {"ids": draw_ids(rng, n, n.T, padded=True), "segments": rng.integers(0, SEGMENTS, (n.B, n.T))}
-    return layer_problem(layer, rng, {}, ids)
+    layer = BERTEmbedding(bert_config(d.n.V, **family_fields(d.n, dropout)), SEGMENTS, None, dtype=d.dtype)
+    return layer_problem(layer, d, {}, ids_and_segments(d))
 
 
-def masked_head(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float) -> Problem:
+def masked_head(d: Draw, dropout: float) -> Problem:
     """The head for hidden tokens, with the matrix of token vectors as a parameter of its own."""
-    bert = bert_config(n.V, **family_fields(n, dropout))
-    layer = MaskedHead(BERTEmbedding(bert, SEGMENTS, None, dtype=dtype).tokens.E, bert, None, dtype=dtype)
-    return layer_problem(layer, rng, {"x": draw(rng, dtype, n.B, n.T, n.C)})
+    bert = bert_config(d.n.V, **family_fields(d.n, dropout))
+    layer = MaskedHead(BERTEmbedding(bert, SEGMENTS, None, dtype=d.dtype).tokens.E, bert, None, dtype=d.dtype)
+    return layer_problem(layer, d, {"x": d("BTC")})
 
 
-def classifier_head(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float) -> Problem:
+def classifier_head(d: Draw, dropout: float) -> Problem:
     """The head for classes."""
-    layer = ClassifierHead(CLASSES, bert_config(n.V, **family_fields(n, dropout)), None, dtype=dtype)
-    return layer_problem(layer, rng, {"x": draw(rng, dtype, n.B, n.T, n.C)})
+    layer = ClassifierHead(CLASSES, bert_config(d.n.V, **family_fields(d.n, dropout)), None, dtype=d.dtype)
+    return layer_problem(layer, d, {"x": d("BTC")})
 
 
 register_model = partial(register, stack=True)
@@ -242,19 +225,19 @@ register("MaskedHead", MaskedHead, masked_head, dropout=DROPOUT)
 register("ClassifierHead", ClassifierHead, classifier_head, dropout=DROPOUT)
 
 
-def base(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
-    """The paper's base model at its full size (63.1M parameters), whatever `n` is, up to the loss.
+def base(d: Draw) -> Problem:
+    """The paper's base model at its full size (63.1M parameters), whatever the sizes are, up to the loss.
 
     A short batch is enough, because it reaches every parameter: the matrix of embeddings is also the output
     projection, so tokens that are absent from the input have a gradient too. Dropout, label smoothing and padding are
     on.
     """
-    model = Transformer(named_config("base", 37000), dtype=dtype)
-    source, target = rng.integers(3, 37000, size=(2, 7)), rng.integers(3, 37000, size=(2, 6))
+    model = Transformer(named_config("base", 37000), dtype=d.dtype)
+    source, target = d.rng.integers(3, 37000, size=(2, 7)), d.rng.integers(3, 37000, size=(2, 6))
     source[0, 5:] = target[1, 4:] = 0
     for name, parameter in model.named_parameters():
         if name.endswith((".b", ".beta", ".gamma")):  # initially 0, 0 and 1, which hides mistakes
-            parameter.data += to_device(0.3 * rng.standard_normal(parameter.data.shape))
+            parameter.data += to_device(0.3 * d.rng.standard_normal(parameter.data.shape))
     return loss_problem(model, {"source": source, "target": target[:, :-1]}, target[:, 1:])
 
 

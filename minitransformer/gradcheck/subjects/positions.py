@@ -3,13 +3,12 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from minitransformer import functional as F
 from minitransformer import layers as L
 from minitransformer.backend import to_device, xp
 from minitransformer.core import Layer, Parameter
-from minitransformer.gradcheck.subjects.table import Problem, Sizes, draw, layer_problem, register
+from minitransformer.gradcheck.subjects.table import Draw, Problem, layer_problem, register
 
 BUCKETS: dict[str, Any] = {"num_buckets": 6, "max_distance": 5}  # few, so that far distances share them
 START = 2  # the position of the first query, as in decoding
@@ -60,18 +59,18 @@ class At(Layer):
         return self.positions.backward(dy, cache)
 
 
-def rotate(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, start: int = 0) -> Problem:
+def rotate(d: Draw, start: int = 0) -> Problem:
     """The rotation, for tokens at positions `start` and after."""
-    width = 2 * n.D  # pairs of features are rotated
-    cos, sin = (to_device(table[start:]) for table in F.rotary_tables(start + n.T, width, dtype=dtype))
-    inputs = {"x": draw(rng, dtype, n.B, n.H, n.T, width)}
+    T, width = d.n.T, 2 * d.n.D  # pairs of features are rotated
+    cos, sin = (to_device(table[start:]) for table in F.rotary_tables(start + T, width, dtype=d.dtype))
+    inputs = {"x": d.array(d.n.B, d.n.H, T, width)}
     return Problem(lambda x: F.rotate(x, cos, sin), F.rotate_backward, inputs, {}, {})
 
 
-def relative_bias(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
+def relative_bias(d: Draw) -> Problem:
     """The table is a Parameter here, because backward adds to its gradient in place."""
-    table = Parameter(draw(rng, dtype, BUCKETS["num_buckets"], n.H))
-    buckets = F.relative_buckets(n.T, n.S, **BUCKETS)
+    table = Parameter(d.array(BUCKETS["num_buckets"], d.n.H))
+    buckets = F.relative_buckets(d.n.T, d.n.S, **BUCKETS)
 
     def function():
         return F.relative_bias(table.data, buckets)
@@ -82,31 +81,29 @@ def relative_bias(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Probl
     return Problem(function, backward, {}, {}, {"table": table})
 
 
-def _weights(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, positions: Layer, start: int) -> Problem:
-    q, k = (draw(rng, dtype, n.B, n.H, length, 2 * n.D) for length in (n.T, n.S))
-    return layer_problem(Weights(positions, start), rng, {"q": q, "k": k})
+def _weights(d: Draw, positions: Layer, start: int) -> Problem:
+    q, k = (d.array(d.n.B, d.n.H, length, 2 * d.n.D) for length in (d.n.T, d.n.S))
+    return layer_problem(Weights(positions, start), d, {"q": q, "k": k})
 
 
-def rotary(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, start: int) -> Problem:
+def rotary(d: Draw, start: int) -> Problem:
     """Queries and keys rotated by angles."""
-    return _weights(n, rng, dtype, L.RotaryPositions(2 * n.D, n.max_len, dtype=dtype), start)
+    return _weights(d, L.RotaryPositions(2 * d.n.D, d.n.max_len, dtype=d.dtype), start)
 
 
-def alibi(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, start: int) -> Problem:
+def alibi(d: Draw, start: int) -> Problem:
     """Scores that fall with distance."""
-    return _weights(n, rng, dtype, L.AlibiPositions(n.H, dtype=dtype), start)
+    return _weights(d, L.AlibiPositions(d.n.H, dtype=d.dtype), start)
 
 
-def relative(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, start: int, bidirectional: bool) -> Problem:
+def relative(d: Draw, start: int, bidirectional: bool) -> Problem:
     """A learned number for each distance."""
-    positions = L.RelativePositions(n.H, bidirectional=bidirectional, **BUCKETS, dtype=dtype)
-    return _weights(n, rng, dtype, positions, start)
+    return _weights(d, L.RelativePositions(d.n.H, bidirectional=bidirectional, **BUCKETS, dtype=d.dtype), start)
 
 
-def learned(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, start: int) -> Problem:
+def learned(d: Draw, start: int) -> Problem:
     """A learned vector for each position."""
-    layer = At(L.LearnedPositions(n.max_len, n.C, dtype=dtype), start)
-    return layer_problem(layer, rng, {"x": draw(rng, dtype, n.B, n.T, n.C)})
+    return layer_problem(At(L.LearnedPositions(d.n.max_len, d.n.C, dtype=d.dtype), start), d, {"x": d("BTC")})
 
 
 register("rotate", F.rotate, rotate)

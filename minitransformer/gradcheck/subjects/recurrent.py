@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from minitransformer import functional as F
 from minitransformer import layers as L
@@ -11,16 +10,7 @@ from minitransformer.backend import xp
 from minitransformer.config import CELLS, MEMORY_ATTENTION, SEQ2SEQ_ATTENTION
 from minitransformer.gradcheck.check import randomize_parameters
 from minitransformer.gradcheck.subjects.models import draw_sentences, loss_problem
-from minitransformer.gradcheck.subjects.table import (
-    MASKS,
-    Problem,
-    Sizes,
-    draw,
-    draw_mask,
-    draw_tokens,
-    layer_problem,
-    register,
-)
+from minitransformer.gradcheck.subjects.table import MASKS, Draw, Problem, layer_problem, register
 from minitransformer.models import Seq2SeqConfig
 from minitransformer.models.before_2017.recurrent import Seq2Seq
 from minitransformer.system.generators import make_generator
@@ -49,16 +39,14 @@ def from_rows(
     return dy[:, : y[1] * y[2]].reshape(y), tuple(parts)
 
 
-def steps(
-    n: Sizes, rng: np.random.Generator, dtype: DTypeLike, function: str, padding: bool = True, reverse: bool = False
-) -> Problem:
+def steps(d: Draw, function: str, padding: bool = True, reverse: bool = False) -> Problem:
     """`lstm` or `gru`, C to D features, from a given state to the output and the final state."""
-    width, letters = BLOCKS[function] * n.D, STATES[function]
-    inputs = {"x": draw(rng, dtype, n.B, n.T, n.C), "W": draw(rng, dtype, n.C, width, std=0.5)}
-    inputs |= {"U": draw(rng, dtype, n.D, width, std=0.5), "b": draw(rng, dtype, width)}
+    B, T, C, D = d.n.B, d.n.T, d.n.C, d.n.D
+    width, letters = BLOCKS[function] * D, STATES[function]
+    inputs = {"x": d("BTC"), "W": d.array(C, width, std=0.5), "U": d.array(D, width, std=0.5), "b": d.array(width)}
     if function == "gru":
-        inputs["d"] = draw(rng, dtype, n.D)
-    inputs |= {letter: draw(rng, dtype, n.B, n.D) for letter in letters}
+        inputs["d"] = d("D")
+    inputs |= {letter: d("BD") for letter in letters}
 
     def forward(*arrays):
         *weights, mask = arrays
@@ -67,17 +55,15 @@ def steps(
         return rows_of(y, final), cache
 
     def backward(dy, cache):
-        dy, dstate = from_rows(dy, (n.B, n.T, n.D), [(n.B, n.D)] * len(letters))
+        dy, dstate = from_rows(dy, (B, T, D), [(B, D)] * len(letters))
         *gradients, dstate = getattr(F, f"{function}_backward")(dy, cache, dstate)
         return *gradients, *dstate
 
-    return Problem(forward, backward, inputs, {"mask": draw_tokens(n, rng, padding)}, {})
+    return Problem(forward, backward, inputs, {"mask": d.tokens(padding)}, {})
 
 
 def layer(
-    n: Sizes,
-    rng: np.random.Generator,
-    dtype: DTypeLike,
+    d: Draw,
     kind: type[Any],
     padding: bool = True,
     dropout: float = 0.0,
@@ -85,12 +71,12 @@ def layer(
     **switches: Any,
 ) -> Problem:
     """A stack of three layers, from an initial state to the output and the final state."""
-    stack = kind(n.C, n.D, num_layers=LAYERS, dropout_rate=dropout, dtype=dtype, **switches)
-    randomize_parameters(stack, rng)
-    shape = (LAYERS, n.B, stack.width)
-    inputs = {"x": draw(rng, dtype, n.B, n.T, n.C)}
+    B, T = d.n.B, d.n.T
+    stack = kind(d.n.C, d.n.D, num_layers=LAYERS, dropout_rate=dropout, dtype=d.dtype, **switches)
+    randomize_parameters(stack, d.rng)
+    inputs = {"x": d("BTC")}
     if initial_state:  # first axis B, as everywhere
-        inputs |= {letter: draw(rng, dtype, n.B, LAYERS, stack.width) for letter in stack.letters}
+        inputs |= {letter: d.array(B, LAYERS, stack.width) for letter in stack.letters}
 
     def forward(x, *rest):
         *state, mask = rest
@@ -99,49 +85,42 @@ def layer(
         return rows_of(y, final), cache
 
     def backward(dy, cache):
-        dy, dstate = from_rows(dy, (n.B, n.T, stack.width), [shape] * len(stack.letters))
+        dy, dstate = from_rows(dy, (B, T, stack.width), [(LAYERS, B, stack.width)] * len(stack.letters))
         dx, dstate = stack.backward(dy, cache, dstate)
         return (dx, *(array.swapaxes(0, 1) for array in dstate)) if initial_state else dx
 
-    constants = {"mask": draw_tokens(n, rng, padding)}
+    constants = {"mask": d.tokens(padding)}
     return Problem(forward, backward, inputs, constants, dict(stack.named_parameters()))
 
 
-def additive_attention(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, mask: str) -> Problem:
+def additive_attention(d: Draw, mask: str) -> Problem:
     """T queries and S keys of D features, and values of F features."""
-    inputs = {"q": draw(rng, dtype, n.B, n.T, n.D), "k": draw(rng, dtype, n.B, n.S, n.D)}
-    inputs |= {"v": draw(rng, dtype, n.B, n.S, n.F), "w": draw(rng, dtype, n.D)}
-    constants = {"allowed": draw_memory_mask(mask, rng, n)}
+    inputs = {"q": d("BTD"), "k": d("BSD"), "v": d("BSF"), "w": d("D")}
+    constants = {"allowed": memory_mask(d, mask)}
     return Problem(F.additive_attention, F.additive_attention_backward, inputs, constants, {})
 
 
-def memory_attention(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, kind: str, mask: str) -> Problem:
+def memory_attention(d: Draw, kind: str, mask: str) -> Problem:
     """The attention of T states to a memory of S vectors."""
-    inputs = {"h": draw(rng, dtype, n.B, n.T, n.C), "memory": draw(rng, dtype, n.B, n.S, n.C)}
-    constants = {"allowed": draw_memory_mask(mask, rng, n)}
-    return layer_problem(L.MemoryAttention(kind, n.C, dtype=dtype), rng, inputs, constants)
+    inputs = {"h": d("BTC"), "memory": d("BSC")}
+    constants = {"allowed": memory_mask(d, mask)}
+    return layer_problem(L.MemoryAttention(kind, d.n.C, dtype=d.dtype), d, inputs, constants)
 
 
-def draw_memory_mask(kind: str, rng: np.random.Generator, n: Sizes) -> np.ndarray | None:
-    """As `draw_mask`, for scores (B, T, S)."""
-    mask = draw_mask(kind, rng, n._replace(H=1), n.T, n.S)
+def memory_mask(d: Draw, kind: str) -> np.ndarray | None:
+    """As `Draw.mask`, for scores (B, T, S)."""
+    mask = d.mask(kind, d.n.T, d.n.S)
     return None if mask is None else mask[:, 0]
 
 
 def seq2seq(
-    n: Sizes,
-    rng: np.random.Generator,
-    dtype: DTypeLike,
-    dropout: float = DROPOUT,
-    padding: bool = True,
-    tokens_per_block: int | None = None,
-    **fields: Any,
+    d: Draw, dropout: float = DROPOUT, padding: bool = True, tokens_per_block: int | None = None, **fields: Any
 ) -> Problem:
     """A recurrent encoder-decoder, from ids to the loss; `fields` are those of the configuration."""
-    config = Seq2SeqConfig(n.V, n.C, 2 * n.D, max_len=n.max_len, dropout=dropout, **fields)
-    model = Seq2Seq(config, dtype=dtype)
-    randomize_parameters(model, rng)
-    return loss_problem(model, *draw_sentences(n, rng, padding), tokens_per_block=tokens_per_block)
+    config = Seq2SeqConfig(d.n.V, d.n.C, 2 * d.n.D, max_len=d.n.max_len, dropout=dropout, **fields)
+    model = Seq2Seq(config, dtype=d.dtype)
+    randomize_parameters(model, d.rng)
+    return loss_problem(model, *draw_sentences(d, padding), tokens_per_block=tokens_per_block)
 
 
 for name in BLOCKS:

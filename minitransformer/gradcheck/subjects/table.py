@@ -19,6 +19,9 @@ from minitransformer.gradcheck.judge.report import COMPLEX_STEP, Report
 from minitransformer.gradcheck.judge.second_order import SecondOrderReport, check_second_order
 from minitransformer.system.generators import make_generator
 
+MASKS = ("none", "padding", "causal", "both", "empty_row")
+ODD_MASKS = ("nothing", "random")
+
 
 class Sizes(NamedTuple):
     """The length of each axis. In the defaults no two are equal, so that no two axes can be confused."""
@@ -40,6 +43,60 @@ class Sizes(NamedTuple):
     def max_len(self) -> int:
         """The number of positions: enough for a source, and for a target that starts at position 2."""
         return max(self.T, self.S) + 2
+
+
+class Draw:
+    """Everything random that a Problem is made of: numbers of order one, ids and masks, of the sizes n."""
+
+    def __init__(self, n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> None:
+        self.n, self.rng, self.dtype = n, rng, dtype
+
+    def resized(self, **lengths: int) -> "Draw":
+        """The same with other lengths of some axes."""
+        return Draw(self.n._replace(**lengths), self.rng, self.dtype)
+
+    def __call__(self, axes: str, mean: float = 0.0, std: float = 1.0) -> np.ndarray:
+        """An array whose axes have these letters: "BTC" is (B, T, C)."""
+        return self.array(*(getattr(self.n, letter) for letter in axes), mean=mean, std=std)
+
+    def array(self, *shape: int, mean: float = 0.0, std: float = 1.0) -> np.ndarray:
+        """Normally distributed numbers, as a read-only array."""
+        array = (mean + std * self.rng.standard_normal(shape)).astype(self.dtype)
+        array.setflags(write=False)
+        return array
+
+    def ids(self, length: int, padded: bool = False) -> np.ndarray:
+        """Token ids (B, length), and padding = 0 at the end of the first row and of others if asked."""
+        low = min(1, self.n.V - 1)  # a vocabulary of one token has only padding
+        ids = self.rng.integers(low, self.n.V, (self.n.B, length))
+        if padded:
+            lengths = self.rng.integers(1, length, self.n.B, endpoint=True)
+            lengths[0] = length // 2 + 1
+            ids[np.arange(length) >= lengths[:, None]] = 0
+        ids.setflags(write=False)
+        return ids
+
+    def tokens(self, padded: bool) -> np.ndarray | None:
+        """Which of T steps are tokens (B, T), or None if all are: padding at the end of some rows."""
+        return self.ids(self.n.T, padded=True) > 0 if padded and self.n.V > 1 else None
+
+    def mask(self, kind: str, t: int, s: int) -> np.ndarray | None:
+        """A mask for scores (B, H, t, s), True = may attend: one of MASKS or ODD_MASKS.
+
+        "empty_row": one query may attend to no key. "nothing": all queries are like that. "random" has no structure.
+        """
+        B, H = self.n.B, self.n.H
+        if kind == "random":
+            shape = [length if self.rng.random() < 0.5 else 1 for length in (B, H, t)]
+            return self.rng.random((*shape, s)) < self.rng.choice([0.4, 0.9])
+        padding = np.ones((B, 1, 1, s), bool)
+        padding[0, ..., s // 2 + 1 :] = False
+        causal = np.tril(np.ones((t, s), bool))[None, None]
+        empty_row = np.repeat(padding, t, axis=2)
+        empty_row[B // 2, 0, t // 2] = False
+        nothing = np.zeros((1, 1, t, s), bool)
+        kinds = {"none": None, "padding": padding, "causal": causal, "both": padding & causal}
+        return (kinds | {"empty_row": empty_row, "nothing": nothing})[kind]
 
 
 class Problem(NamedTuple):
@@ -69,7 +126,7 @@ class Subject:
 
     name: str  # "NAME" or "NAME switch=position ..."
     covers: Callable[..., Any]  # the public function or class that this row proves
-    make: Callable[..., Problem]  # (sizes, rng, dtype, **switches) -> Problem
+    make: Callable[..., Problem]  # (draw, **switches) -> Problem
     switches: dict[str, Any]
     lengths: dict[str, int] = field(default_factory=dict)  # of axes that differ from the default sizes, such as T=1
     stack: bool = False  # of layers with rows of their own, which have proven the entries: directions suffice
@@ -88,7 +145,7 @@ class Subject:
         """
         sizes = Sizes(**self.lengths) if sizes is None else sizes
         rng = np.random.default_rng(0) if rng is None else rng
-        return self.make(sizes, rng, np.dtype(dtype), **self.switches)
+        return self.make(Draw(sizes, rng, np.dtype(dtype)), **self.switches)
 
     def check(self, **options: Any) -> Report:
         """Check every gradient by the complex step; `options` are those of `check_gradients`.
@@ -145,58 +202,12 @@ def select_subjects(names: list[str]) -> list[Subject]:
     return [subject for subject in SUBJECTS.values() if not names or subject.group in names]
 
 
-def layer_problem(layer: Layer, rng: np.random.Generator, inputs: dict, constants: dict | None = None) -> Problem:
+def layer_problem(layer: Layer, d: Draw, inputs: dict, constants: dict | None = None) -> Problem:
     """The Problem of a layer: it gets random parameters, and each forward draws the same dropout."""
-    randomize_parameters(layer, rng)
+    randomize_parameters(layer, d.rng)
 
     def function(*arrays):
         return layer.forward(*arrays, rng=make_generator(1))
 
     trained = {name: parameter for name, parameter in layer.named_parameters() if not parameter.frozen}
     return Problem(function, layer.backward, inputs, constants or {}, trained)
-
-
-def draw(rng: np.random.Generator, dtype: DTypeLike, *shape: int, mean: float = 0.0, std: float = 1.0) -> np.ndarray:
-    """Normally distributed numbers, as a read-only array."""
-    array = (mean + std * rng.standard_normal(shape)).astype(dtype)
-    array.setflags(write=False)
-    return array
-
-
-def draw_ids(rng: np.random.Generator, n: Sizes, length: int, padded: bool = False) -> np.ndarray:
-    """Token ids (B, length), and padding = 0 at the end of the first row and of others if asked."""
-    low = min(1, n.V - 1)  # a vocabulary of one token has only padding
-    ids = rng.integers(low, n.V, (n.B, length))
-    if padded:
-        lengths = rng.integers(1, length, n.B, endpoint=True)
-        lengths[0] = length // 2 + 1
-        ids[np.arange(length) >= lengths[:, None]] = 0
-    ids.setflags(write=False)
-    return ids
-
-
-def draw_tokens(n: Sizes, rng: np.random.Generator, padded: bool) -> np.ndarray | None:
-    """Which of T steps are tokens (B, T), or None if all are: padding at the end of some rows."""
-    return draw_ids(rng, n, n.T, padded=True) > 0 if padded and n.V > 1 else None
-
-
-MASKS = ("none", "padding", "causal", "both", "empty_row")
-ODD_MASKS = ("nothing", "random")
-
-
-def draw_mask(kind: str, rng: np.random.Generator, n: Sizes, t: int, s: int) -> np.ndarray | None:
-    """A mask for scores (B, H, t, s), True = may attend: one of MASKS or ODD_MASKS.
-
-    "empty_row": one query may attend to no key. "nothing": all queries are like that. "random" has no structure.
-    """
-    if kind == "random":
-        shape = [length if rng.random() < 0.5 else 1 for length in (n.B, n.H, t)]
-        return rng.random((*shape, s)) < rng.choice([0.4, 0.9])
-    padding = np.ones((n.B, 1, 1, s), bool)
-    padding[0, ..., s // 2 + 1 :] = False
-    causal = np.tril(np.ones((t, s), bool))[None, None]
-    empty_row = np.repeat(padding, t, axis=2)
-    empty_row[n.B // 2, 0, t // 2] = False
-    nothing = np.zeros((1, 1, t, s), bool)
-    kinds = {"none": None, "padding": padding, "causal": causal, "both": padding & causal}
-    return (kinds | {"empty_row": empty_row, "nothing": nothing})[kind]
