@@ -52,9 +52,6 @@ GROUPS = {
         "summary": "show the layers, shapes and parameters of a model",
         "devices": "list the available devices: the CPU, and NVIDIA GPUs",
     },
-    "Prove": {
-        "sharpness": "find how much the loss of a trained model curves",
-    },
     "Experiments": {
         "bench": "time a training step against PyTorch",
         "experiment": "answer a question by measuring; alone, list all questions",
@@ -62,8 +59,8 @@ GROUPS = {
 }
 COMMANDS = tuple(name for group in GROUPS.values() for name in group)
 # the commands that draw random numbers, and those that compute on a GPU, too; `train` has a --seed of its own
-WITH_SEED = ("generate", "explore", "gradcheck", "sharpness")
-WITH_BACKEND = ("train", "generate", "translate", "evaluate", "gradcheck", "sharpness", "bench", "experiment")
+WITH_SEED = ("generate", "explore", "gradcheck")
+WITH_BACKEND = ("train", "generate", "translate", "evaluate", "gradcheck", "bench", "experiment")
 
 # errors that bad input or the system causes; they get one line and exit status 2
 INPUT_ERRORS = (

@@ -21,7 +21,6 @@ ARGUMENTS = {
     "bench": ["tiny"],
     "generate": ["x"],
     "evaluate": ["x", "--text", "y"],
-    "sharpness": ["x"],
     "translate": ["x", "y"],
     "init": ["course"],
     "solution": ["06"],

@@ -143,23 +143,6 @@ PERPLEXITIES = [
 ]
 
 
-def sharpness(wrong, path, *options):
-    """A case of the eigenvalues of a model."""
-    return command("sharpness", wrong, "sharpness", path, *options)
-
-
-EIGENVALUES = [
-    sharpness("a model that is missing", "missing"),
-    sharpness("a language model", "gpt.safetensors"),
-    sharpness("no eigenvalues", "toy.safetensors", "--eigenvalues", 0),
-    sharpness("more eigenvalues than weights", "toy.safetensors", "--eigenvalues", 10**6),
-    sharpness("a weight of NaN", "nan.safetensors"),
-    sharpness("more sequences than fit into any memory", "toy.safetensors", "--batch-size", 2**63 - 1),
-    sharpness("no sequences in the batch", "toy.safetensors", "--batch-size", 0),
-    sharpness("a label smoothing of 1", "toy.safetensors", "--label-smoothing", 1),
-]
-
-
 def translation(wrong, path, *options, **more):
     """A case of a translation."""
     return command("translate", wrong, "translate", path, *options, **more)
@@ -261,4 +244,4 @@ FROM_THE_LIBRARY = [
     Case("save_checkpoint", "a full disk", call=lambda: save_checkpoint("m", gpt()), raises=OSError, patch=disk_full),
 ]
 
-CASES = [*TEXTS, *MODELS, *PROMPTS, *PERPLEXITIES, *EIGENVALUES, *TRANSLATIONS, *PAGES, *FROM_THE_LIBRARY]
+CASES = [*TEXTS, *MODELS, *PROMPTS, *PERPLEXITIES, *TRANSLATIONS, *PAGES, *FROM_THE_LIBRARY]
