@@ -5,6 +5,9 @@ exhibits those that were published.
 """
 
 import contextlib
+import pkgutil
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +15,7 @@ from minitransformer.core import Parameter
 from minitransformer.data.tasks import Batch, append_eos
 from minitransformer.decoding.generate import log_softmax
 from minitransformer.exercises.known import known
-from minitransformer.exercises.planting import Exhibit
+from minitransformer.exercises.planting import replaced
 from minitransformer.models.transformer import DecodeCache, normal
 from minitransformer.vocabulary import EOS, PAD
 
@@ -111,9 +114,25 @@ def make_batch(source, answer):
     return Batch(append_eos(source), target_in, target_out)
 
 
+class Patient(NamedTuple):
+    """A wrong model."""
+
+    name: str  # a sentence
+    lesson: str  # how the mistake arises, or the question that finds it
+    instead: dict[str, Any]  # {the library's function: the wrong one}
+
+    @contextlib.contextmanager
+    def planted(self) -> Iterator[None]:
+        """Inside a `with` block the library has this mistake."""
+        with contextlib.ExitStack() as stack:
+            for function, wrong in self.instead.items():
+                stack.enter_context(replaced(pkgutil.resolve_name(f"minitransformer.{function}"), wrong))
+            yield
+
+
 def patient(id, lesson, instead):
     """A mistake of the list, with {the library's function: the wrong one}."""
-    return Exhibit(known(id).name, lesson, instead)
+    return Patient(known(id).name, lesson, instead)
 
 
 PATIENTS = (

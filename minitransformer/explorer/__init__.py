@@ -1,9 +1,9 @@
 """The explorer: a page for the browser that shows every number of a tiny Transformer, forward and backward.
 
 Reading order: `export` (a model as a file that the page reads), `attention` (the same for a model that is too large),
-`pair` (two models on one page), `writing` (how a source is written as text), `folder` (the page's files), `server` (the
-page on this computer) and `letters` (the page's second model). `page/` is the page itself. Its `data.js` has the
-running example, and this command writes it again:
+`pair` (two models on one page), `writing` (how a source is written as text), `folder` (the page's files) and `server`
+(the page on this computer). `page/` is the page itself. Its `data.js` has the running example, and this command writes
+it again:
 
     python -m minitransformer.explorer
 

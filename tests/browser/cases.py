@@ -14,7 +14,6 @@ from minitransformer.example import load_example
 from minitransformer.example.model import LETTERS, Example
 from minitransformer.example.numbers import _Trace, by_lesson_names, named_weights, numbers
 from minitransformer.exercises.known import known
-from minitransformer.exercises.planting import Exhibit
 from minitransformer.explorer.export import SHOWN
 from minitransformer.functional import (
     cross_entropy,
@@ -30,6 +29,7 @@ from minitransformer.functional.softmax import _softmax
 from minitransformer.models import GPT, Transformer, TransformerConfig
 from minitransformer.vocabulary import BOS, EOS, PAD
 from tests.museum.exhibits import EXHIBITS, SOURCES
+from tests.museum.planting import Exhibit
 
 PATIENTS = {id: next(one for one in EXHIBITS if one.name == known(id).name) for id in SOURCES}
 INPUTS = {*named_weights(load_example().model), "PE"}

@@ -8,13 +8,13 @@ import pytest
 
 from minitransformer.example.model import Example
 from minitransformer.explorer import model_data, write_page
-from minitransformer.explorer.letters import CONFIG, letters_file
 from minitransformer.explorer.writing import toy_writing
 from minitransformer.models import Transformer
 from minitransformer.vocabulary import BOS, EOS, PAD
 from tests.browser.cases import Case
 from tests.browser.explorer import FOLDER, UNFOLD, VIEWS, address, drawn, open_explorer, show, type_into, until, weekly
 from tests.browser.numbers import differences
+from tests.explorer.letters import CONFIG, letters_file
 from tests.explorer.reading import read_model, state_of
 
 pytestmark = pytest.mark.exhaustive

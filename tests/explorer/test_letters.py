@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from minitransformer.explorer.export import data_text
-from minitransformer.explorer.letters import CONFIG, LONGEST, Words, accuracy, letters_data, letters_file
 from minitransformer.models import Transformer
 from minitransformer.vocabulary import EOS, PAD
+from tests.explorer.letters import CONFIG, LONGEST, Words, accuracy, letters_data, letters_file
 from tests.explorer.reading import assert_up_to_date, read_model, state_of
 
 

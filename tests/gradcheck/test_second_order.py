@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from minitransformer.core import Parameter
-from minitransformer.exercises.planting import planted
 from minitransformer.functional.layer_norm import _layer_norm_backward
 from minitransformer.gradcheck import check_layer_second_order, hessian_vector_product
 from minitransformer.gradcheck.judge.report import CANNOT_TELL, OK, WRONG
@@ -16,6 +15,7 @@ from minitransformer.models import GPT, gpt_config
 from minitransformer.training import Adam
 from tests.gradcheck.small_layers import Function, X
 from tests.helpers import random_array
+from tests.museum.planting import planted
 
 GROUPS = list(dict.fromkeys(subject.group for subject in SUBJECTS.values()))
 SOME = ("softmax", "LayerNorm", "GRU", "SelfAttention", "dropout")  # the others are tried in larger tiers

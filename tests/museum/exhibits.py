@@ -11,8 +11,9 @@ from tests.museum import (
     exhibits_preferences,
     exhibits_training,
 )
+from tests.museum.planting import Exhibit
 
-PATIENTS = load(FOLDER / "support" / "patients.py").PATIENTS  # of lesson 15
+PATIENTS = tuple(Exhibit(*patient) for patient in load(FOLDER / "support" / "patients.py").PATIENTS)  # of lesson 15
 SOURCES = {  # of those that were published, by their ids in the list of known mistakes
     "gamma-outside-sums": "ellatrix/micrograd",
     "token-twice": "pytorch/pytorch #1528",

@@ -1,6 +1,6 @@
 """Published bugs in decoding, in evaluation, and in the data."""
 
-from minitransformer.exercises.planting import Exhibit
+from tests.museum.planting import Exhibit
 
 EXHIBITS = (
     Exhibit(

@@ -1,7 +1,7 @@
 """Published bugs in pure functions: the softmax, attention, norms, losses, positions and recurrent steps."""
 
-from minitransformer.exercises.planting import Exhibit
 from tests.museum import NUMPY
+from tests.museum.planting import Exhibit
 
 EXHIBITS = (
     Exhibit(

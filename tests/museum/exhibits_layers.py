@@ -1,7 +1,7 @@
 """Published bugs in layers, in models, and in reading the weights of others."""
 
-from minitransformer.exercises.planting import Exhibit
 from tests.museum import NUMPY
+from tests.museum.planting import Exhibit
 
 EXHIBITS = (
     Exhibit(

@@ -1,6 +1,6 @@
 """Published bugs in learning from preferences: DPO and GRPO."""
 
-from minitransformer.exercises.planting import Exhibit
+from tests.museum.planting import Exhibit
 
 CHECKED = "_check_counted(counted, z.shape[:-1])"
 

@@ -1,7 +1,7 @@
 """Published bugs around the model: parameters, optimizers, the step, the loop, threads and processes."""
 
-from minitransformer.exercises.planting import Exhibit
 from tests.museum import NUMPY
+from tests.museum.planting import Exhibit
 
 EXHIBITS = (
     Exhibit(

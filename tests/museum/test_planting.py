@@ -5,13 +5,14 @@ import pytest
 
 from minitransformer import backend, functional, kernels, layers
 from minitransformer.core import Parameter
-from minitransformer.exercises.planting import PARTS, Exhibit, planted, replaced
+from minitransformer.exercises.planting import PARTS, replaced
 from minitransformer.functional import relu as other_name
 from minitransformer.functional import relu_backward, softmax
 from minitransformer.functional.softmax import _softmax
 from minitransformer.layers import Linear, SelfAttention
 from minitransformer.system.progress import tqdm
 from minitransformer.training import Adam
+from tests.museum.planting import Exhibit, planted
 
 X = np.array([-1.0, 2.0])
 RELU = (functional.relu, "xp.maximum(x, 0)", "xp.minimum(x, 0)")

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import minitransformer
-from minitransformer.exercises.planting import planted
 from minitransformer.functional import cross_entropy_backward, gru, gru_backward, lstm_backward
 from minitransformer.functional.cross_entropy import _cross_entropy_backward
 from minitransformer.functional.positions import rows_from
@@ -17,6 +16,7 @@ from minitransformer.gradcheck.subjects import SUBJECTS
 from minitransformer.layers import LearnedPositions
 from minitransformer.layers.since_2017.blockwise import blockwise_loss
 from tests.museum.exhibits import EXHIBITS
+from tests.museum.planting import planted
 
 # what symmetry cannot find: the function whose gradient it is, the change, and a row of the table that shows it
 STILL_A_GRADIENT = {

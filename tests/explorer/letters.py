@@ -1,6 +1,6 @@
 """The second model of the page: it reverses any word of one to eight of the 26 letters.
 
-    OMP_NUM_THREADS=1 python -m minitransformer.explorer.letters
+    OMP_NUM_THREADS=1 python -m tests.explorer.letters
 
 trains it with a fixed seed, rounds its weights, tests it, and writes `page/letters.js`. That takes about half a
 minute on one core. The rounded numbers are the model. Other processors may round otherwise and get another model, which
