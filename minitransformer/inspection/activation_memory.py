@@ -4,8 +4,7 @@ import dataclasses
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,6 @@ import numpy as np
 from minitransformer.backend import use_backend
 from minitransformer.config import Seq2SeqConfig, TransformerConfig
 from minitransformer.core import Layer, Parameter
-from minitransformer.inspection.recurrent_lengths import real_lengths, small_lengths, small_model, with_products
 from minitransformer.models.before_2017.recurrent import Seq2Seq
 from minitransformer.models.transformer import Transformer
 
@@ -34,21 +32,8 @@ class Kept(NamedTuple):
     count: int  # type: ignore[assignment]  # the number of layers that keep such an array (hides tuple.count)
 
 
-class Plan(NamedTuple):
-    """How the lengths in the shapes of a small model are replaced by those of the real one."""
-
-    real: dict[str, int]  # the lengths of the real model, by letters; B, S and T come from the caller
-    small: dict[str, int]  # those of the small one, B, S and T included
-    with_products: Callable[[dict[str, int]], dict[str, int]]  # adds products of lengths, such as C = H D
-    model: Callable[[], Any]  # makes the small model
-
-
 def kept_activations(
-    config: TransformerConfig | Seq2SeqConfig,
-    batch: int,
-    source_length: int,
-    target_length: int,
-    kind: type[Layer] = Transformer,
+    config: TransformerConfig, batch: int, source_length: int, target_length: int, kind: type[Layer] = Transformer
 ) -> list[Kept]:
     """The arrays that one float32 training step of a model for `config` keeps, in the order of forward -> list of Kept.
 
@@ -57,12 +42,11 @@ def kept_activations(
     shapes by the real ones. Parameters do not count, and an array that two caches share counts once. The layers of a
     stack are one row, `layers.*`. The step always runs on NumPy, where the owner of an array's memory is known.
     """
-    plan = _plan(config, kind)
-    real = plan.with_products({**plan.real, "B": batch, "S": source_length, "T": target_length})
-    letters_of = {length: letters for letters, length in plan.with_products(plan.small).items()}
+    real = _with_products({**_real_sizes(config), "B": batch, "S": source_length, "T": target_length})
+    letters_of = {length: letters for letters, length in _with_products(_small_sizes(config)).items()}
     rows: dict[str, Kept] = {}
     with use_backend("numpy"):
-        step = _small_step(plan, kind)
+        step = _small_step(config, kind)
     for name, array in _distinct_arrays(step):
         letters = tuple("1" if length == 1 else letters_of[length] for length in array.shape)
         shape = tuple(1 if letter == "1" else real[letter] for letter in letters)
@@ -71,8 +55,9 @@ def kept_activations(
         row = Kept(re.sub(r"(layers|used)\.\d+", r"\1.*", name), letters, shape, dtype, itemsize * math.prod(shape), 1)
         count = rows[row.name].count if row.name in rows else 0
         rows[row.name] = row._replace(count=count + 1)
-    experts = getattr(config, "experts", None)
-    active = experts.per_token if experts else 1  # each token is kept by as many experts, so that many keep all
+    active = (
+        config.experts.per_token if config.experts else 1
+    )  # each token is kept by as many experts, so that many keep all
     return [row._replace(count=row.count * active // SMALL_E) if ".used." in row.name else row for row in rows.values()]
 
 
@@ -80,24 +65,18 @@ def count_parameters(config: TransformerConfig | Seq2SeqConfig, kind: type[Layer
     """The number of learned numbers of a model for `config`, without making that model.
 
     The parameters of a small model are counted, with the lengths in their shapes replaced by the real ones. With
-    experts it is the model itself, whose weights are zeros, which take no memory until they are read.
+    experts, and of a recurrent model, it is the model itself, whose weights are zeros.
     """
-    if getattr(config, "experts", None):
+    if isinstance(config, Seq2SeqConfig) or config.experts:
+        kind = Seq2Seq if isinstance(config, Seq2SeqConfig) else kind
         with use_backend("numpy"):
             return kind(config, seed=None).num_parameters()  # type: ignore[call-arg]
-    plan = _plan(config, kind)
-    real, small = (plan.with_products({**lengths, "B": 0, "S": 0, "T": 0}) for lengths in (plan.real, plan.small))
+    sizes = _real_sizes(config), _small_sizes(config)
+    real, small = (_with_products({**lengths, "B": 0, "S": 0, "T": 0}) for lengths in sizes)
     real_of = {length: real[letters] for letters, length in small.items() if length}
     with use_backend("numpy"):
-        parameters = plan.model().parameters()
+        parameters = _small_model(config, kind).parameters()
     return sum(math.prod(real_of.get(length, length) for length in parameter.data.shape) for parameter in parameters)
-
-
-def _plan(config: TransformerConfig | Seq2SeqConfig, kind: type[Layer]) -> Plan:
-    if isinstance(config, Seq2SeqConfig):
-        small = small_lengths(config)
-        return Plan(real_lengths(config), small, with_products, partial(small_model, config, small))
-    return Plan(_real_sizes(config), _small_sizes(config), _with_products, partial(_small_model, config, kind))
 
 
 def _real_sizes(config):
@@ -162,15 +141,15 @@ def _small_model(config: TransformerConfig, kind: type[Any]) -> Any:
     return kind(small, seed=None)
 
 
-def _small_step(plan: Plan, kind: type[Layer]) -> tuple[list[Parameter], dict[str, Any]]:
+def _small_step(config: TransformerConfig, kind: type[Layer]) -> tuple[list[Parameter], dict[str, Any]]:
     """The parameters of a small model with the same layers, and what it keeps when the loss is computed.
 
     Logits are not kept: `blockwise_loss` makes and drops them a block at a time.
     """
-    model, B = plan.model(), plan.small["B"]
-    source, target = np.ones((B, plan.small["S"]), int), np.ones((B, plan.small["T"]), int)
-    source[0, -1] = target[0, -1] = 0  # padding: recurrent models keep more where there is padding
-    inputs = (source, target) if kind in (Transformer, Seq2Seq) else (target,)
+    model = _small_model(config, kind)
+    source, target = (np.ones((SMALL["B"], SMALL[letter]), int) for letter in "ST")
+    source[0, -1] = target[0, -1] = 0  # padding
+    inputs = (source, target) if kind is Transformer else (target,)
     y, cache = model.features(*inputs, rng=np.random.default_rng(0))
     return model.parameters(), {"model": cache, "features": y}
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from minitransformer.config import Seq2SeqConfig, TransformerConfig
+from minitransformer.config import TransformerConfig
 from minitransformer.core import Layer
 from minitransformer.functional.cross_entropy import BLOCK
 from minitransformer.inspection.activation_memory import count_parameters, kept_activations
@@ -38,7 +38,7 @@ class TrainingMemory(NamedTuple):
 
 
 def training_memory(
-    config: TransformerConfig | Seq2SeqConfig,
+    config: TransformerConfig,
     rows: int,
     lengths: Sequence[int],
     kind: type[Layer] = Transformer,
@@ -77,24 +77,10 @@ def _work(config, rows, length, num_threads):
     what the head keeps for the block, and the gradient of the head's input.
     """
     N, C, V = rows * length, config.d_model, config.vocab_size
-    if isinstance(config, Seq2SeqConfig):
-        C = config.hidden_size
-        layer = _recurrent_work(config, N, length)
-    else:
-        attention = config.num_heads * length * (1.5 if config.attention_dropout else 1)
-        if config.attention != "full":
-            attention = C
-        layer = N * (2 * max(config.d_ff, attention) + 6 * C)
+    attention = config.num_heads * length * (1.5 if config.attention_dropout else 1)
+    if config.attention != "full":
+        attention = C
+    layer = N * (2 * max(config.d_ff, attention) + 6 * C)
     tokens = min(N, num_threads * max(1, most_logits() // V))  # in the threads' blocks
     loss = tokens * V + min(num_threads * BLOCK, tokens * V) + 5 * tokens * C + N * C
     return FLOAT * int(max(layer, loss))
-
-
-def _recurrent_work(config, N, length):
-    """The numbers in the temporary arrays of a recurrent layer, or of attention: the gradients of gates or of scores.
-
-    A backward pass has the gradients of the four gates, of the input, the output and the states before it.
-    """
-    R = config.hidden_size
-    pairs = N * length * R if config.attention == "additive" else 0
-    return max(N * (4 * R + 4 * R), pairs + 4 * N * R)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from minitransformer.config import TransformerConfig
 from minitransformer.inspection.memory_estimate import training_memory
 from minitransformer.recipes.options import TrainOptions, option_name
 from minitransformer.recipes.recipe import Recipe
@@ -20,10 +21,11 @@ def check_memory(
 ) -> None:
     """Raise ValueError if training with `options.threads` needs more memory than is free, unless `options.force`.
 
-    `resumed` says that the model has already been read. Nothing is checked if the free memory is unknown.
+    `resumed` says that the model has already been read. Nothing is checked if the free memory is unknown, nor for a
+    recurrent model.
     """
     free = free_memory()
-    if free is None:
+    if free is None or not isinstance(config, TransformerConfig):
         return
     whole_batch, lengths = recipe.largest_batch(options, data)
     sequences = -(-whole_batch // connect().size)

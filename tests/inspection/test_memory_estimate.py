@@ -10,7 +10,7 @@ import pytest
 
 from experiments.measuring.steps import SIZES
 from experiments.measuring.timing import peak_memory
-from minitransformer.config import POSITIONS, SEQ2SEQ_ATTENTION, Windowed
+from minitransformer.config import POSITIONS, Windowed
 from minitransformer.data import Batch
 from minitransformer.data.text import TextBatch
 from minitransformer.inspection.activation_memory import count_parameters, kept_activations
@@ -36,7 +36,6 @@ TODAY = (  # of configurations
     {"d_k": 6, "d_v": 5, "norm": "sandwich", "normalization": "rms"},
     {"num_kv_heads": 1, "d_v": 8, "attention": Windowed(3, full_layers=(1,))},
 )
-PAIRS = (Transformer, Seq2Seq)  # they read a source and a target
 
 
 def config_of(vocab_size=50, **changes):
@@ -57,19 +56,16 @@ def test_parameters_of_todays_layers_are_counted_without_a_model(kind, changes):
     assert count_parameters(config, kind) == kind(config).num_parameters()
 
 
-@pytest.mark.parametrize("attention", SEQ2SEQ_ATTENTION)
-@pytest.mark.parametrize(("cell", "bidirectional"), [("lstm", True), ("gru", False)])
-def test_parameters_of_recurrent_models_are_counted_without_a_model(attention, cell, bidirectional):
-    switches = {"attention": attention, "cell": cell, "bidirectional": bidirectional}
-    config = Seq2SeqConfig(50, 30, 36, num_layers=3, **switches)
-    assert count_parameters(config, Seq2Seq) == Seq2Seq(config).num_parameters()
+def test_parameters_of_a_recurrent_model_are_counted():
+    config = Seq2SeqConfig(50, 30, 36, num_layers=3, bidirectional=True)
+    assert count_parameters(config) == Seq2Seq(config).num_parameters()
 
 
 def batch_for(kind, config, rows, length):
     rng = np.random.default_rng(0)
     ids = [rng.integers(3, config.vocab_size, (rows, length)) for _ in range(3)]
     ids[0][0, -1] = ids[1][0, -1] = ids[2][0, -1] = PAD
-    return Batch(*ids) if kind in PAIRS else TextBatch(*ids[:2])
+    return Batch(*ids) if kind is Transformer else TextBatch(*ids[:2])
 
 
 def traced(function):
@@ -112,13 +108,11 @@ CASES = {
     "a wide inner layer": (Transformer, config_of(d_ff=1500, dropout=0.1), 10, 30),
     "text": (GPT, gpt_config(90, d_model=64, num_heads=4, d_ff=256, num_layers=3, positions="rope"), 8, 128),
     "gated text": (GPT, gpt_config(90, d_model=64, num_heads=4, d_ff=256, num_layers=2, activation="swiglu"), 16, 64),
-    "an LSTM with attention": (Seq2Seq, Seq2SeqConfig(90, 64, 64, dropout=0.1), 20, 50),
-    "a GRU in both directions": (Seq2Seq, Seq2SeqConfig(90, 64, 64, cell="gru", bidirectional=True), 20, 30),
     "hidden text": (BERT, bert_config(90, d_model=64, num_heads=4, d_ff=256, num_layers=3, dropout=0.1), 8, 128),
 }
 
 
-SOME = {"text", "dropout of the attention", "a GRU in both directions"}  # all are tried with `--exhaustive`
+SOME = {"text", "dropout of the attention"}  # all are tried with `--exhaustive`
 
 
 @pytest.mark.parametrize(
@@ -134,7 +128,7 @@ def test_the_estimate_is_within_a_tenth_of_what_the_arrays_take(case, record_pro
             trainer.step(batch, 1e-3)
 
     _, _, peak = traced(learn)
-    memory = training_memory(config, rows, (length, length) if kind in PAIRS else (length,), kind)
+    memory = training_memory(config, rows, (length, length) if kind is Transformer else (length,), kind)
     estimate = memory._replace(saving=0).total - PROCESS  # Python's arrays alone, and no checkpoint
     record_property("estimate / peak", round(estimate / peak, 3))
     assert estimate == pytest.approx(peak, rel=0.1)
