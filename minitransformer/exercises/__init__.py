@@ -6,20 +6,3 @@ from minitransformer.exercises.exercise import Exercise, Invariant, Mistake, Out
 from minitransformer.exercises.judging import Diagnosis
 from minitransformer.exercises.runner import check
 from minitransformer.exercises.workshop import Workshop
-
-__all__ = [
-    "Diagnosis",
-    "Exercise",
-    "Invariant",
-    "Mistake",
-    "Output",
-    "Problem",
-    "Replacement",
-    "Task",
-    "Workshop",
-    "check",
-    "choose_exercises",
-    "diagnose",
-    "find_exercise",
-    "find_exercises",
-]

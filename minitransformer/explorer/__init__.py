@@ -15,17 +15,3 @@ from minitransformer.explorer.export import check_model, example_data, model_dat
 from minitransformer.explorer.folder import page_folder, write_page
 from minitransformer.explorer.server import serve
 from minitransformer.explorer.writing import Writing, example_writing, writing_of
-
-__all__ = [
-    "Writing",
-    "attention_data",
-    "check_model",
-    "example_data",
-    "example_writing",
-    "model_data",
-    "page_folder",
-    "serve",
-    "write_data",
-    "write_page",
-    "writing_of",
-]
