@@ -11,14 +11,7 @@ from typing import Any
 from minitransformer.checks import check_integer
 from minitransformer.config import flat_fields
 from minitransformer.data import get_task
-from minitransformer.inspection import (
-    count_parameters,
-    flops_by_parameters,
-    kept_activations,
-    summarize,
-    training_flops,
-    training_memory,
-)
+from minitransformer.inspection import kept_activations, summarize, training_memory
 from minitransformer.interop import is_huggingface_folder, outline_huggingface
 from minitransformer.models import Transformer, TransformerConfig, config_names, named_config
 from minitransformer.models.since_2017.bert import BERT, bert_config
@@ -33,8 +26,7 @@ DESCRIPTION = """\
 Print a table of a model's layers, with the shape of each output and the number
 of parameters. B is the batch size, S the source length, T the target length,
 V the vocabulary size, C = d_model and F = d_ff. With --activations, H is the
-number of heads and D = C/H. With --flops, the table has the floating-point
-operations of a training step.
+number of heads and D = C/H.
 
   minitransformer summary tiny                 what `train reverse` trains
   minitransformer summary base                 the paper's base model
@@ -42,7 +34,6 @@ operations of a training step.
   minitransformer summary runs/reverse         a trained model, or one that Hugging Face has saved
   minitransformer summary base --activations   the arrays kept for backward
   minitransformer summary base --activations --attention tiled
-  minitransformer summary base --flops         the operations of a training step
 """
 PAPER_VOCAB_SIZE = 37000  # tokens, paper section 5.1
 SIZES: dict[str, Any] = {"d_model": 768, "num_heads": 12, "d_ff": 3072, "num_layers": 12, "dropout": 0.1}
@@ -66,11 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "config", metavar="MODEL", help=f"one of {', '.join((*config_names(), *KINDS))}, or a run or model file"
     )
-    tables = parser.add_mutually_exclusive_group()
-    tables.add_argument(
+    parser.add_argument(
         "--activations", action="store_true", help="show the arrays that a training step keeps in memory"
     )
-    tables.add_argument("--flops", action="store_true", help="show the floating-point operations of a training step")
     group = parser.add_argument_group("advanced options")
     group.add_argument(
         "--vocab-size",
@@ -83,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if field.name in LAYER_OPTIONS:
             add_option(group, field, field.default)
     for name, default, letter in (("batch size", 32, "B"), ("source length", 64, "S"), ("target length", 64, "T")):
-        help = f"{name} for --activations and --flops (default {default})"
+        help = f"{name} for --activations (default {default})"
         group.add_argument(option_name(name.replace(" ", "_")), type=int, default=default, metavar=letter, help=help)
 
 
@@ -96,11 +85,11 @@ def run(arguments: argparse.Namespace) -> tuple[int, Any]:
         return 0, show_model(*open_model(arguments, given))
     vocab_size = vocab_size_of(arguments.config) if arguments.vocab_size is None else arguments.vocab_size
     config = named_config(arguments.config, vocab_size, **TrainOptions(**given).layer_fields())
-    if arguments.activations or arguments.flops:
+    if arguments.activations:
         sizes = {name: getattr(arguments, name) for name in ("batch_size", "source_length", "target_length")}
         for name, value in sizes.items():
             check_integer(option_name(name), value, least=1)
-        return 0, (show_activations if arguments.activations else show_flops)(config, sizes, arguments)
+        return 0, show_activations(config, sizes, arguments.config)
     with blamed_for_memory(f"--vocab-size {vocab_size:,}"):
         model = Transformer(config, seed=None)
     head = (
@@ -114,7 +103,7 @@ def run(arguments: argparse.Namespace) -> tuple[int, Any]:
 def open_model(arguments: argparse.Namespace, given: Iterable[str]) -> tuple[Any, str]:
     """Another model than the paper's, and the lines about its options. ValueError for an option that was `given`."""
     name = arguments.config
-    for option in (*given, "vocab_size", "activations", "flops"):
+    for option in (*given, "vocab_size", "activations"):
         if getattr(arguments, option):
             raise ValueError(f"{option_name(option)} is for {', '.join(config_names())}, and {name} is none of these")
     if name not in KINDS and not os.path.exists(name):
@@ -169,37 +158,13 @@ def in_blocks(rows: Iterable[Any]) -> Iterator[tuple[str, Any]]:
         yield (f"  {found['name']}" if found else row.name), row
 
 
-def head(config: TransformerConfig, sizes: dict[str, int], arguments: argparse.Namespace) -> str:
-    """The name of the configuration, and all lengths by their letters."""
-    lengths = dict(zip("BST", sizes.values(), strict=True), C=config.d_model, H=config.num_heads)
-    lengths |= {"D": config.d_model // config.num_heads, "F": config.d_ff, "V": config.vocab_size}
-    return f"{arguments.config}: {', '.join(f'{letter} = {length}' for letter, length in lengths.items())}"
-
-
-def show_flops(config: TransformerConfig, sizes: dict[str, int], arguments: argparse.Namespace) -> dict[str, Any]:
-    """Print a table of the floating-point operations of a training step."""
-    batch, S, T = sizes.values()
-    flops, estimate = (
-        training_flops(config, batch * S, batch * T, S, T),
-        flops_by_parameters(config, batch * S, batch * T),
-    )
-    total = sum(flops.values())
-    print(f"{head(config, sizes, arguments)}\n\n{'matrix products of forward and backward':<44} {'GFLOP':>12}  share")
-    for term, count in {**flops, "total": total}.items():
-        print(f"{term:<44} {count / 1e9:>12,.2f} {100 * count / total:>5.1f}%")
-    print(
-        f"\n6 N D = {estimate / 1e9:,.2f} GFLOP, {100 * estimate / total:.1f}% of the total, with N ="
-        f" {count_parameters(config):,} parameters\nand D = {batch * (S + T) / 2:,.0f} tokens,"
-        " the mean of source and target"
-    )
-    return {**sizes, "flops": flops, "total": total, "six_n_d": estimate}
-
-
-def show_activations(config: TransformerConfig, sizes: dict[str, int], arguments: argparse.Namespace) -> dict[str, Any]:
+def show_activations(config: TransformerConfig, sizes: dict[str, int], name: str) -> dict[str, Any]:
     """Print a table of all arrays that are kept from the forward to the backward pass."""
     batch, source_length, target_length = sizes.values()
     rows = kept_activations(config, batch, source_length, target_length)
-    print(head(config, sizes, arguments))
+    lengths = dict(zip("BST", sizes.values(), strict=True), C=config.d_model, H=config.num_heads)
+    lengths |= {"D": config.d_model // config.num_heads, "F": config.d_ff, "V": config.vocab_size}
+    print(f"{name}: {', '.join(f'{letter} = {length}' for letter, length in lengths.items())}")
     named = list(in_blocks(rows))
     width = max(44, *(len(name) for name, row in named if row is not None))
     print(f"\n{'kept for the backward pass':<{width}} {'shape':<15} {'dtype':<7} {'MB':>7}   x")

@@ -129,16 +129,12 @@ OPTIONS = [
     command("train --from", "for a toy task", *COPY, "--from", "toy.safetensors"),
     command("summary", "an unknown model", "summary", "huge"),
     command("summary", "a vocabulary for a model that has one", "summary", "gpt.safetensors", "--vocab-size", 9),
-    command("summary", "FLOPs of another model than the paper's", "summary", "gpt", "--flops"),
     command("summary", "a file that is no model", "summary", "my.txt"),
     command("summary", "an empty vocabulary", "summary", "tiny", "--vocab-size", 0),
     command("summary", "windowed attention without a window", "summary", "tiny", "--attention", "windowed"),
     command("summary", "more weights than fit into any memory", "summary", "tiny", "--vocab-size", 10**15),
     command("summary", "more weights than addresses", "summary", "tiny", "--vocab-size", 2**63 - 1),
     command("summary", "no sequences in a batch", "summary", "tiny", "--activations", "--batch-size", 0),
-    command(
-        "summary", "FLOPs of windowed attention", "summary", "tiny", "--flops", "--attention", "windowed", "--window", 4
-    ),
     command("gradcheck", "an unknown row", "gradcheck", "sotfmax"),
     command("gradcheck", "a missing file", "gradcheck", "missing.py:Mine"),
     command("gradcheck", "a missing class", "gradcheck", "own.py:Mine"),
