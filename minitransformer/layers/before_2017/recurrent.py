@@ -1,6 +1,6 @@
 """Recurrent layers: LSTM and GRU, stacked, in one direction or two."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,15 +18,14 @@ State = tuple[xp.ndarray, ...]  # (h, c) of an LSTM, (h,) of a GRU
 
 
 class RecurrentDirection(Layer):
-    """One layer of a recurrent stack in one direction: the parameters, and the function that reads a sequence.
+    """One layer of a recurrent stack in one direction: the parameters, and the functions that read a sequence.
 
-    A subclass sets `blocks`, the number of blocks of R columns in W (I, blocks R), U (R, blocks R) and b (blocks R,).
+    A subclass says which functions, and the number of blocks of R columns in W (I, blocks R), U (R, blocks R) and b.
     """
 
     blocks: int
-    W: Parameter
-    U: Parameter
-    b: Parameter
+    read: Callable[..., Any]
+    read_backward: Callable[..., Any]
 
     def __init__(
         self, input_size: int, hidden_size: int, reverse: bool, rng: np.random.Generator | None, dtype: DTypeLike
@@ -36,57 +35,42 @@ class RecurrentDirection(Layer):
         self.b = Parameter(np.zeros(self.blocks * hidden_size, dtype))
         self.reverse = reverse
 
-
-class LSTMDirection(RecurrentDirection):
-    """`functional.lstm` with its parameters. The bias of the forget gate starts at `forget_bias`."""
-
-    blocks = 4
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        reverse: bool,
-        forget_bias: float,
-        rng: np.random.Generator | None,
-        dtype: DTypeLike,
-    ) -> None:
-        super().__init__(input_size, hidden_size, reverse, rng, dtype)
-        self.b.data[2 * hidden_size : 3 * hidden_size] = forget_bias
+    @property
+    def weights(self) -> tuple[Parameter, ...]:
+        """The parameters, in the order in which the functions take them."""
+        return self.W, self.U, self.b
 
     def forward(self, x: xp.ndarray, state: State | None, mask: xp.ndarray | None) -> tuple[Any, Any]:
-        """x (B, T, I), state (h, c), each (B, R), mask (B, T) -> (y (B, T, R), state)."""
-        return lstm(x, self.W.data, self.U.data, self.b.data, state, mask, self.reverse)
+        """x (B, T, I), the arrays of the state (B, R), mask (B, T) -> (y (B, T, R), state)."""
+        return self.read(x, *(parameter.data for parameter in self.weights), state, mask, self.reverse)
 
     def backward(self, dy: xp.ndarray, cache: Any, dstate: State | None) -> tuple[xp.ndarray, State]:
         """dy (B, T, R) and that of the final state -> dx (B, T, I) and that of the initial state."""
-        dx, dW, dU, db, dstate = lstm_backward(dy, cache, dstate)
-        for parameter, gradient in ((self.W, dW), (self.U, dU), (self.b, db)):
+        dx, *gradients, dstate = self.read_backward(dy, cache, dstate)
+        for parameter, gradient in zip(self.weights, gradients, strict=True):
             parameter.add_grad(gradient)
         return dx, dstate
+
+
+class LSTMDirection(RecurrentDirection):
+    """`functional.lstm` with its parameters."""
+
+    blocks, read, read_backward = 4, staticmethod(lstm), staticmethod(lstm_backward)
 
 
 class GRUDirection(RecurrentDirection):
-    """`functional.gru` with its parameters."""
+    """`functional.gru` with its parameters; d is the bias inside the candidate's reset."""
 
-    blocks = 3
+    blocks, read, read_backward = 3, staticmethod(gru), staticmethod(gru_backward)
 
-    def __init__(
-        self, input_size: int, hidden_size: int, reverse: bool, rng: np.random.Generator | None, dtype: DTypeLike
-    ) -> None:
-        super().__init__(input_size, hidden_size, reverse, rng, dtype)
-        self.d = Parameter(np.zeros(hidden_size, dtype))
+    def __init__(self, input_size: int, hidden_size: int, *options: Any) -> None:
+        super().__init__(input_size, hidden_size, *options)
+        self.d = Parameter(np.zeros(hidden_size, self.b.data.dtype))
 
-    def forward(self, x: xp.ndarray, state: State | None, mask: xp.ndarray | None) -> tuple[Any, Any]:
-        """x (B, T, I), state (h,) with h (B, R), mask (B, T) -> (y (B, T, R), state)."""
-        return gru(x, self.W.data, self.U.data, self.b.data, self.d.data, state, mask, self.reverse)
-
-    def backward(self, dy: xp.ndarray, cache: Any, dstate: State | None) -> tuple[xp.ndarray, State]:
-        """dy (B, T, R) and that of the final state -> dx (B, T, I) and that of the initial state."""
-        dx, dW, dU, db, dd, dstate = gru_backward(dy, cache, dstate)
-        for parameter, gradient in ((self.W, dW), (self.U, dU), (self.b, db), (self.d, dd)):
-            parameter.add_grad(gradient)
-        return dx, dstate
+    @property
+    def weights(self) -> tuple[Parameter, ...]:
+        """As in the base class."""
+        return *super().weights, self.d
 
 
 class RecurrentCache(NamedTuple):
@@ -219,7 +203,9 @@ class LSTM(RecurrentStack):
         dtype: DTypeLike = np.float32,
     ) -> None:
         plan = _plan(input_size, hidden_size, num_layers, bidirectional)
-        directions = [LSTMDirection(size, hidden_size, back, forget_bias, rng, dtype) for size, back in plan]
+        directions = [LSTMDirection(size, hidden_size, back, rng, dtype) for size, back in plan]
+        for direction in directions:
+            direction.b.data[2 * hidden_size : 3 * hidden_size] = forget_bias
         super().__init__(directions, num_layers, dropout_rate)
 
 

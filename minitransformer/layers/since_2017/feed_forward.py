@@ -8,36 +8,21 @@ from numpy.typing import DTypeLike
 
 from minitransformer.checks import check_choice
 from minitransformer.functional import relu, relu_backward
-from minitransformer.functional.since_2017.activations import (
-    gelu,
-    gelu_backward,
-    gelu_tanh,
-    gelu_tanh_backward,
-    silu,
-    silu_backward,
-)
-from minitransformer.functional.since_2017.gated import (
-    geglu,
-    geglu_backward,
-    geglu_tanh,
-    geglu_tanh_backward,
-    swiglu,
-    swiglu_backward,
-)
+from minitransformer.functional.since_2017 import activations, gated
 from minitransformer.layers.dropout import Dropout
 from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.linear import Linear
 
 GATED: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {  # from 2F features to F
-    "geglu": (geglu, geglu_backward),
-    "geglu_tanh": (geglu_tanh, geglu_tanh_backward),  # T5 version 1.1
-    "swiglu": (swiglu, swiglu_backward),  # LLaMA
+    "geglu": (gated.geglu, gated.geglu_backward),
+    "geglu_tanh": (gated.geglu_tanh, gated.geglu_tanh_backward),  # T5 version 1.1
+    "swiglu": (gated.swiglu, gated.swiglu_backward),  # LLaMA
 }
 ACTIVATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "relu": (relu, relu_backward),  # the paper
-    "gelu": (gelu, gelu_backward),  # BERT
-    "gelu_tanh": (gelu_tanh, gelu_tanh_backward),  # GPT-2
-    "silu": (silu, silu_backward),
+    "gelu": (activations.gelu, activations.gelu_backward),  # BERT
+    "gelu_tanh": (activations.gelu_tanh, activations.gelu_tanh_backward),  # GPT-2
+    "silu": (activations.silu, activations.silu_backward),
     **GATED,
 }
 
