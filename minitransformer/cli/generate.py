@@ -213,8 +213,9 @@ def masked_model(model: Any, tokenizer: Tokenizer, arguments: argparse.Namespace
     """A model that fills in masks, all at once."""
     refuse_options(arguments, [name for name in LANGUAGE_OPTIONS if name != "top_k"], "for masked text")
     count = check_integer("--top-k", GUESSES if arguments.top_k is None else arguments.top_k, least=1)
-    mask_id, max_len = tokenizer.vocab_size, model.config.max_len  # the mask's id follows those of the tokenizer
-    if model.config.vocab_size != mask_id + 1 or model.options["num_classes"] is not None:
+    mask_id, max_len = tokenizer.mask_id, model.config.max_len
+    known = max(tokenizer.vocab_size, mask_id + 1)
+    if model.config.vocab_size != known or model.options["num_classes"] is not None:
         raise ValueError(
             f"{arguments.run} is a BERT that cannot fill in masks: `minitransformer train masked` makes one"
         )

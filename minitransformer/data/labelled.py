@@ -14,7 +14,7 @@ import numpy as np
 from minitransformer.config import OWN_IDS, ModelConfig
 from minitransformer.data.pairs import Pair, place, read_pairs, tidy
 from minitransformer.data.text import TextBatch
-from minitransformer.tokenizers import Tokenizer
+from minitransformer.tokenizers import Tokenizer, WordPieceTokenizer
 
 HELD_OUT_SHARE = 0.2  # of the sentences with each label
 EXPECTED = "a line must be a sentence, a tab and its label, such as: Where is my parcel?<TAB>delivery"
@@ -59,11 +59,18 @@ def docstrings() -> Iterator[Pair]:
 def encode_sentences(
     tokenizer: Tokenizer, sentences: Sequence[str], length: int, config: ModelConfig = OWN_IDS
 ) -> np.ndarray:
-    """Ids (B, T), padded: the start, whose output a pooled head reads, and the sentence, `length` ids at most."""
-    start = [] if config.start is None else [config.start]
-    rows = [[*start, *tokenizer.encode(sentence)][:length] for sentence in sentences]
+    """Ids (B, T), padded: the start, whose output a pooled head reads, and the sentence, `length` ids at most.
+
+    BERT's own tokenizer says itself what stands around a sentence, and what pads it.
+    """
+    start, filler = [] if config.start is None else [config.start], config.filler
+    if isinstance(tokenizer, WordPieceTokenizer):
+        filler = tokenizer.padding
+        rows = [tokenizer.encode_pair(sentence, length=length).ids.tolist() for sentence in sentences]
+    else:
+        rows = [[*start, *tokenizer.encode(sentence)][:length] for sentence in sentences]
     width = max(map(len, rows))
-    return np.array([row + [config.filler] * (width - len(row)) for row in rows])
+    return np.array([row + [filler] * (width - len(row)) for row in rows])
 
 
 class LabelledTask:

@@ -14,15 +14,15 @@ class MaskedTask:
 
     80 % of these are replaced by the mask token, 10 % by a random token of the training text, and 10 % stay as they
     are. So the model cannot rely on a token being right because it is not the mask. The mask token gets one more id,
-    after those of the tokenizer. `padding` is the target of all other tokens.
+    after those of the tokenizer, unless that has one. `padding` is the target of all other tokens.
     """
 
     def __init__(self, text_task: TextTask, padding: int = 0):
         self.padding, self.text_task, self.tokenizer = padding, text_task, text_task.tokenizer
         self.train_characters, self.held_out_characters = text_task.train_characters, text_task.held_out_characters
         self.sha256 = text_task.sha256
-        self.mask_id = text_task.tokenizer.vocab_size
-        self.vocab_size = self.mask_id + 1
+        self.mask_id = text_task.tokenizer.mask_id
+        self.vocab_size = max(self.tokenizer.vocab_size, self.mask_id + 1)
         self.token_ids = np.unique(text_task.train)  # without special tokens
 
     def batch(self, rng: np.random.Generator, size: int) -> TextBatch:

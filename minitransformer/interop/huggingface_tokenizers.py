@@ -1,4 +1,4 @@
-"""The tokenizer of a Hugging Face GPT-2, Qwen or Llama 3: tokenizer.json, or GPT-2's vocab.json and merges.txt."""
+"""The tokenizer of a Hugging Face GPT-2, Qwen, Llama 3 or BERT: tokenizer.json, or older files of GPT-2 and BERT."""
 
 import contextlib
 import os
@@ -7,9 +7,10 @@ from typing import Any
 
 from minitransformer.interop.huggingface_files import read_json
 from minitransformer.system.files import kind_of, read_bytes
-from minitransformer.tokenizers import AddedToken, ByteLevelTokenizer
+from minitransformer.tokenizers import AddedToken, ByteLevelTokenizer, WordPieceTokenizer
 from minitransformer.tokenizers.byte_level import Reading
 from minitransformer.tokenizers.byte_merging import split_merge
+from minitransformer.tokenizers.word_piece import CLS, LONGEST, SEP, SPECIAL, UNKNOWN
 from minitransformer.tokenizers.words import PATTERNS
 
 END_OF_TEXT = "<|endoftext|>"
@@ -21,37 +22,47 @@ PLAIN_MODEL: dict[str, tuple[Any, ...]] = {
 }
 # what an added token may not have: these say which white space or letters may be around it
 PLAIN_ADDED = ("single_word", "lstrip", "rstrip")
+# what a word-piece model and the steps around it must be
+WORD_PIECE = {"unk_token": UNKNOWN, "continuing_subword_prefix": "##", "max_input_chars_per_word": LONGEST}
+NORMALIZER = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True}
+TEMPLATE = {"single": (CLS, "A", SEP), "pair": (CLS, "A", SEP, "B", SEP)}
 
 
-def load_huggingface_tokenizer(folder: str | os.PathLike[str]) -> ByteLevelTokenizer:
-    """The tokenizer in `folder`: of tokenizer.json or, if it is missing, of vocab.json and merges.txt.
+def load_huggingface_tokenizer(folder: str | os.PathLike[str]) -> ByteLevelTokenizer | WordPieceTokenizer:
+    """The tokenizer in `folder`: of tokenizer.json or, if it is missing, of vocab.json and merges.txt, or vocab.txt.
 
-    The ids of any text are those of the library `tokenizers`, whose NFC does not know some rare marks that Python's
-    orders. Raises FileNotFoundError if there is neither, and ValueError, naming the file and what is different, for a
-    tokenizer of another kind than theirs.
+    The ids of any text are those of the library `tokenizers`, whose Unicode is older: its NFC does not know some rare
+    marks that Python's orders. How it cuts and pads texts is left out. Raises FileNotFoundError if there is none, and
+    ValueError, naming the file and what is different, for a tokenizer of another kind than theirs.
     """
     folder = Path(folder)
-    _check_settings(folder / "tokenizer_config.json")
-    whole, vocab, merges = (folder / name for name in ("tokenizer.json", "vocab.json", "merges.txt"))
+    settings = _check_settings(folder / "tokenizer_config.json")
+    names = ("tokenizer.json", "vocab.json", "merges.txt", "vocab.txt")
+    whole, vocab, merges, pieces = (folder / name for name in names)
     if kind_of(whole):
         content = read_json(whole)
         with _named_in_errors(whole):
             return _from_tokenizer_json(content)
+    if kind_of(pieces):
+        lines = read_bytes(pieces)
+        with _named_in_errors(pieces):
+            return _from_vocabulary(lines.decode("utf-8").splitlines(), settings)
     if not (kind_of(vocab) and kind_of(merges)):
-        raise FileNotFoundError(f"{folder} has no tokenizer: neither tokenizer.json nor vocab.json and merges.txt")
+        raise FileNotFoundError(f"{folder} has no tokenizer: no {', '.join(names[:-1])} or {names[-1]}")
     ids, lines = read_json(vocab), read_bytes(merges)
     with _named_in_errors(merges):
         return _from_two_files(ids, lines, bool(kind_of(folder / "added_tokens.json")))
 
 
 def _check_settings(path):
-    """ValueError for the two settings outside tokenizer.json that change the ids."""
+    """The settings outside tokenizer.json; ValueError for the two that change its ids."""
     settings = read_json(path) if kind_of(path) else {}
     with _named_in_errors(path):
         _check_dictionary("it", settings)
         for name in ("add_prefix_space", "add_bos_token"):
             if settings.get(name):
                 raise ValueError(f"it must not have {name}")
+    return settings
 
 
 @contextlib.contextmanager
@@ -61,15 +72,17 @@ def _named_in_errors(path):
         yield
     except (KeyError, TypeError, ValueError) as error:
         reason = f"the field {error} is missing" if isinstance(error, KeyError) else str(error)
-        raise ValueError(f"{path} is not a tokenizer like those of GPT-2, Qwen and Llama 3: {reason}") from error
+        raise ValueError(f"{path} is not a tokenizer like those of GPT-2, Qwen, Llama 3 and BERT: {reason}") from error
 
 
 def _from_tokenizer_json(content):
     _check_dictionary("it", content)
     model = content["model"]
     _check_dictionary("its model", model)
+    if model.get("type") == "WordPiece":
+        return _from_word_piece(content)
     if model.get("type", "BPE") != "BPE":
-        raise ValueError(f"its model must be BPE, got {model['type']}")
+        raise ValueError(f"its model must be BPE or WordPiece, got {model['type']}")
     if model.get("byte_fallback"):
         raise ValueError("it merges characters, as SentencePiece does (byte_fallback), and not bytes")
     for name, allowed in PLAIN_MODEL.items():
@@ -88,6 +101,56 @@ def _from_tokenizer_json(content):
     merges = [_as_pair(merge) for merge in model["merges"]]
     tokens = _in_order(model["vocab"], ids)
     return ByteLevelTokenizer(tokens, merges, added, _reading(content, tokens))
+
+
+def _from_word_piece(content):
+    """From a tokenizer.json like BERT's."""
+    model, normalizer, special = content["model"], content["normalizer"], []
+    needed = [("model", model, WORD_PIECE), ("normalizer", normalizer, NORMALIZER)]
+    needed.append(("pre_tokenizer", content["pre_tokenizer"], {"type": "BertPreTokenizer"}))
+    needed.append(("decoder", content["decoder"], {"type": "WordPiece", "prefix": "##", "cleanup": True}))
+    for name, part, values in needed:
+        _check_dictionary(f"its {name}", part)
+        for field, value in values.items():
+            if part.get(field) != value:
+                raise ValueError(f"its {name} must have {field} = {value!r}, got {part.get(field)!r}")
+    ids = {}
+    for token in content["added_tokens"]:
+        _check_dictionary("an added token", token)
+        for more in (*PLAIN_ADDED, "normalized"):
+            if token.get(more):
+                raise ValueError(f"the added token {token['content']!r} must not have {more}")
+        if not token["special"]:
+            raise ValueError(f"the added token {token['content']!r} must be special")
+        ids[token["content"]] = token["id"]
+        special.append(token["content"])
+    _check_template(content["post_processor"])
+    lowercase, strip_accents = bool(normalizer["lowercase"]), normalizer.get("strip_accents")
+    return WordPieceTokenizer(
+        _in_order(model["vocab"], ids), lowercase=lowercase, strip_accents=strip_accents, special=special
+    )
+
+
+def _check_template(step):
+    """ValueError unless a post-processor makes [CLS] A [SEP], and [CLS] A [SEP] B [SEP] with segments 0 and 1."""
+    if _type_of(step) == "BertProcessing" and (step["cls"][0], step["sep"][0]) == (CLS, SEP):
+        return
+    for name, parts in TEMPLATE.items():
+        segments = [int("B" in parts[: place + 1]) for place in range(len(parts))]
+        wanted = [
+            {"Sequence" if part in "AB" else "SpecialToken": {"id": part, "type_id": segment}}
+            for part, segment in zip(parts, segments, strict=True)
+        ]
+        if _type_of(step) != "TemplateProcessing" or step[name] != wanted:
+            raise ValueError(f"its post_processor must make {' '.join(parts)} of {name} sentences, as BERT's does")
+
+
+def _from_vocabulary(tokens, settings):
+    """From the lines of vocab.txt, and what tokenizer_config.json says."""
+    if not settings.get("tokenize_chinese_chars", True):
+        raise ValueError("it must have tokenize_chinese_chars")
+    lowercase = bool(settings.get("do_lower_case", True))
+    return WordPieceTokenizer(tokens, lowercase=lowercase, strip_accents=settings.get("strip_accents"), special=SPECIAL)
 
 
 def _check_dictionary(name, content):

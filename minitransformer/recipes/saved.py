@@ -6,7 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from minitransformer.interop import is_huggingface_folder, load_text_model
+from minitransformer.interop import (
+    is_huggingface_folder,
+    load_huggingface,
+    load_huggingface_tokenizer,
+    load_text_model,
+    outline_huggingface,
+)
+from minitransformer.models.since_2017.bert import BERT
 from minitransformer.system.files import kind_of
 from minitransformer.tokenizers import CharacterTokenizer, Tokenizer, tokenizer_from_dict
 from minitransformer.training.saving.checkpoint import load_checkpoint
@@ -37,11 +44,13 @@ def load_model(run: str, task: str) -> tuple[Any, dict[str, Any]]:
 
 
 def open_model(run: str, task: str) -> tuple[Any, Tokenizer | None]:
-    """The model that `run` means, see `load_model`, or the GPT-2 in a folder of Hugging Face, and its tokenizer.
+    """The model that `run` means, see `load_model`, or a decoder or BERT of Hugging Face in that folder; its tokenizer.
 
     The tokenizer is None if the model was saved without one.
     """
     if is_huggingface_folder(run):
+        if isinstance(outline_huggingface(run), BERT):
+            return load_huggingface(run), load_huggingface_tokenizer(run)
         loaded = load_text_model(run)
         return loaded.model, loaded.tokenizer
     model, metadata = load_model(run, task)

@@ -1,4 +1,4 @@
-"""What a run starts from with --from: the weights and the tokenizer of another run, or of a GPT-2 of Hugging Face."""
+"""What a run starts from with --from: the weights and the tokenizer of another run, or of a Hugging Face folder."""
 
 import dataclasses
 from typing import Any, NamedTuple
@@ -74,7 +74,8 @@ class Start(NamedTuple):
     def copy(self, model_class: Any, config: Any, seed: int) -> Any:
         """A model of this `config` with a copy of the weights, and a new head if the older one is for other targets."""
         old, dtype = self.model.state_dict(), self.model.parameters()[0].data.dtype
-        model = model_class(config, seed=seed, dtype=dtype)
+        segments = {name: count for name, count in getattr(self.model, "options", {}).items() if name == "num_segments"}
+        model = model_class(config, **segments, seed=seed, dtype=dtype)
         state = model.state_dict()
         for name, array in state.items():
             if not name.startswith("head.") or np.shape(old.get(name)) == array.shape:

@@ -232,7 +232,8 @@ class MaskedRecipe(TextRecipe):
 
     def data(self, options: TextOptions, tokenizer: Tokenizer | None = None) -> MaskedTask:
         """Windows of the text, with tokens masked."""
-        return MaskedTask(super().data(options, tokenizer))
+        data = super().data(options, tokenizer)
+        return MaskedTask(data, data.tokenizer.padding)
 
     def model(self, options: TextOptions, data: MaskedTask) -> tuple[type[BERT], TransformerConfig]:
         """A BERT."""

@@ -16,6 +16,7 @@ class Tokenizer:
     """
 
     kind = ""  # the name of the subclass in a saved file
+    padding = 0  # the id that fills up shorter rows
 
     @property
     def tokens(self) -> tuple[str, ...]:
@@ -26,6 +27,11 @@ class Tokenizer:
     def vocab_size(self) -> int:
         """The number of tokens, including the special ones."""
         return len(self.tokens)
+
+    @property
+    def mask_id(self) -> int:
+        """The id that hides a token in masked language modeling: one more than the tokenizer has, unless it has one."""
+        return self.vocab_size
 
     def encode(self, text: str) -> np.ndarray:
         """The ids of a text, (length,) int64. Raises TypeError if it is not a str."""

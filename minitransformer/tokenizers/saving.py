@@ -15,10 +15,11 @@ from minitransformer.tokenizers.base import Tokenizer
 from minitransformer.tokenizers.byte_level import ByteLevelTokenizer
 from minitransformer.tokenizers.byte_pair import BytePairTokenizer
 from minitransformer.tokenizers.characters import CharacterTokenizer
+from minitransformer.tokenizers.word_piece import WordPieceTokenizer
 
 FORMAT = "minitransformer-tokenizer-1"
 _KINDS: dict[str, type[Tokenizer]] = {
-    kind.kind: kind for kind in (CharacterTokenizer, BytePairTokenizer, ByteLevelTokenizer)
+    kind.kind: kind for kind in (CharacterTokenizer, BytePairTokenizer, ByteLevelTokenizer, WordPieceTokenizer)
 }
 
 

@@ -169,7 +169,7 @@ REFUSED = {
         {"post_processor": template(SPECIAL, SPECIAL, TEXT)},
         "its post_processor must add at most one token, before the text",
     ),
-    "Unigram": ({"type": "Unigram"}, "its model must be BPE, got Unigram"),
+    "Unigram": ({"type": "Unigram"}, "its model must be BPE or WordPiece, got Unigram"),
     "dropout": ({"dropout": 0.1}, "its model must not have dropout, got 0.1"),
     "a suffix": ({"end_of_word_suffix": "</w>"}, "its model must not have end_of_word_suffix, got '</w>'"),
     "a token that changes": (
@@ -249,7 +249,7 @@ def test_a_missing_field_is_named(missing, tmp_path):
     part = next(part for part in (content, content["model"], content["added_tokens"][0]) if missing in part)
     del part[missing]
     write_json(tmp_path / "tokenizer.json", content)
-    with pytest.raises(ValueError, match=f"Llama 3: the field '{missing}' is missing"):
+    with pytest.raises(ValueError, match=f"BERT: the field '{missing}' is missing"):
         load_huggingface_tokenizer(tmp_path)
 
 

@@ -111,9 +111,20 @@ def test_there_are_two_segments_by_default_and_one_is_enough():
     config = bert_config(V, d_model=C, num_heads=H, d_ff=F, num_layers=1, max_len=9)
     assert BERT(config).embedding.segments.E.data.shape == (2, C)
     assert BERT(config, num_segments=1, num_classes=1)(IDS).shape == (2, 1)
-    for name in ("num_segments", "num_classes"):
-        with pytest.raises(ValueError, match=rf"^{name} must be at least 1, got 0$"):
-            BERT(config, **{name: 0})
+    with pytest.raises(ValueError, match=r"^num_segments must be at least 1, got 0$"):
+        BERT(config, num_segments=0)
+    with pytest.raises(ValueError, match=r"^num_classes must be at least 0, got -1$"):
+        BERT(config, num_classes=-1)
+
+
+def test_with_no_classes_there_is_no_head_and_the_same_encoder():
+    other, model = build_random(), build_random(0)
+    state = other.state_dict()
+    assert model.state_dict().keys() == {name for name in state if not name.startswith("head.")}
+    model.load_state_dict({name: state[name] for name in model.state_dict()})
+    np.testing.assert_array_equal(host(model.features(IDS)[0]), host(other.features(IDS)[0]))
+    with pytest.raises(ValueError, match=r"^this model has no head, so it computes features and no logits: "):
+        model(IDS)
 
 
 @every_head

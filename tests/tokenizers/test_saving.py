@@ -103,7 +103,10 @@ BAD_FILES = {
     "other checksum": ({**PAIRS, "checksum": "sha256:0"}, "its checksum does not match its content"),
     "a field too many": ({**PAIRS, "unknown": True}, r"missing nothing, unexpected \['unknown'\]"),
     "no kind": ({"format": PAIRS["format"]}, "the field 'kind' is missing"),
-    "other kind": ({**PAIRS, "kind": "words"}, "kind must be one of characters, byte_pairs, byte_level, got 'words'"),
+    "other kind": (
+        {**PAIRS, "kind": "words"},
+        "kind must be one of characters, byte_pairs, byte_level, word_piece, got 'words'",
+    ),
     "no merges": ({**CHARACTERS, "kind": "byte_pairs"}, "the field 'merges' is missing"),
     "merges of numbers": ({**PAIRS, "merges": [1]}, "a merge must be two tokens with a space between them, got 1"),
     "merge of one": ({**PAIRS, "merges": ["ab"]}, "must be two tokens .* got 'ab'"),

@@ -190,7 +190,7 @@ class BERTCache(NamedTuple):
 class BERT(Layer):
     """An encoder with a head: logits (B, T, V) of masked tokens, or with `num_classes` logits (B, K) of a sequence.
 
-    With `num_classes` = 0 there is no head: the model computes `features` and no logits, and asking for them is an error.
+    With `num_classes` = 0 there is no head: the model computes `features`, and asking for logits is an error.
 
     Compared with the Transformer only the attention mask and the loss change: only padding is hidden from attention,
     and only masked tokens count in the loss. See `bert_config`, and `MaskedTask`, which masks tokens. In training, a
@@ -214,10 +214,10 @@ class BERT(Layer):
     ) -> None:
         """Make a model with new weights: vectors of V tokens and `num_segments` segments, an encoder, and the head.
 
-        `num_classes` = K selects the classifier instead of the head for masked tokens, 0 none. `seed` chooses the initial
-        weights: normal with standard deviation 0.02 for all vectors, as in BERT, and Xavier uniform for the matrices;
-        None makes them zero, for uses where only shapes matter. `dtype` is float32 for training, float64 or complex128
-        for proofs.
+        `num_classes` = K selects the classifier instead of the head for masked tokens, and 0 no head. `seed` chooses
+        the initial weights: normal with standard deviation 0.02 for all vectors, as in BERT, and Xavier uniform for the
+        matrices; None makes them zero, for uses where only shapes matter. `dtype` is float32 for training, float64 or
+        complex128 for proofs.
         Raises ValueError for any other dtype, for `num_segments` below 1 and for `num_classes` below 0.
         """
         dtype = check_dtype(dtype)
