@@ -5,6 +5,7 @@ from typing import Any
 
 from minitransformer.layers.losses import loss_for
 from minitransformer.layers.since_2017.blockwise import blockwise_loss, features_and_head
+from minitransformer.models.reading import read
 
 
 def mean_loss(model: Any, batches: Iterable[Any], micro_batch_size: int | None = None) -> float:
@@ -16,8 +17,7 @@ def mean_loss(model: Any, batches: Iterable[Any], micro_batch_size: int | None =
     total, count, loss_fn = 0.0, 0, loss_for(model)
     for batch in _cut(batches, micro_batch_size):
         features, _ = features_and_head(model)
-        y, _ = features(*batch.inputs)
-        loss = blockwise_loss(model, y, batch.targets, loss_fn).loss
+        loss = blockwise_loss(model, read(features, *batch.inputs), batch.targets, loss_fn).loss
         tokens = loss_fn.num_terms(batch.targets)
         total, count = total + float(loss) * tokens, count + tokens
     return total / max(count, 1)

@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from minitransformer.backend import to_device
-from minitransformer.checks import check_batch_of_ids, check_integer
-from minitransformer.functional import causal_mask, cross_entropy
+from minitransformer.checks import check_integer
+from minitransformer.functional import cross_entropy
 from minitransformer.layers.since_2017.blockwise import most_logits
+from minitransformer.models.reading import read
 from minitransformer.models.since_2017.gpt import GPT
 
 
@@ -60,11 +61,9 @@ def windowed_loss(model: GPT, ids: np.ndarray, windows: Iterable[Window]) -> flo
 
 def _loss(model, ids, count):
     """The sum of the losses of the last `count` of ids (T,)."""
-    check_batch_of_ids("ids", ids[None], model.config.vocab_size, model.config.max_len)
     total, size = 0.0, max(1, most_logits() // model.config.vocab_size)
     with np.errstate(over="ignore", invalid="ignore"):  # reported above
-        mask = causal_mask(len(ids)) if model.config.needs_causal_mask else None
-        y = model.blocks(model.embedding(ids[None]), mask)[0, -count - 1 : -1]
+        y = read(model.features, ids[None])[0, -count - 1 : -1]
         for rows in (slice(first, first + size) for first in range(0, count, size)):
             targets = ids[-count:][rows]
             loss, _ = cross_entropy(model.output(y[rows]), to_device(targets), pad=None, overwrite=True)

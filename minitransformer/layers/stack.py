@@ -1,5 +1,6 @@
 """The stack of layers that encoder, decoder and GPT share."""
 
+import copy
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -7,6 +8,8 @@ import numpy as np
 
 from minitransformer.backend import xp
 from minitransformer.core import Layer
+
+LIBRARY = __name__.partition(".")[0] + "."
 
 
 class StackCache(NamedTuple):
@@ -29,6 +32,7 @@ class LayerStack(Layer):
     """
 
     layers: list[Any]
+    keeps = True  # the caches of its layers; False in a copy that is `without_caches`
 
     def __init__(self, layers: Iterable[Layer], norm: Layer | None = None, positions: Layer | None = None) -> None:
         self.positions = positions
@@ -41,18 +45,28 @@ class LayerStack(Layer):
         """x (B, T, C) through all layers -> y (B, T, C). Every layer gets the same context (memory, masks)."""
         caches = []
         for layer in self.layers:
-            x, cache = layer.forward(x, *context, rng=rng)
-            caches.append(cache)
+            if self.keeps:
+                x, cache = layer.forward(x, *context, rng=rng)
+                caches.append(cache)
+            else:
+                x = layer(x, *context, rng=rng)  # drops its cache before the next layer makes its own
         cache_norm = None
         if self.norm is not None:
             x, cache_norm = self.norm.forward(x)
         return x, StackCache(caches, cache_norm)
 
-    def __call__(self, x: xp.ndarray, *context: Any, **options: Any) -> xp.ndarray:
-        """As `forward`, without the caches: those of one layer are dropped before the next one makes its own."""
-        for layer in self.layers:
-            x = layer(x, *context, **options)
-        return x if self.norm is None else self.norm(x)
+    def without_caches(self) -> "LayerStack":
+        """A copy, of the same layers, for use without a backward pass: the arrays of one layer exist at a time.
+
+        A stack of a class that is not the library's is left as it is: its `forward` may look into the caches.
+        """
+        reading = copy.copy(self)
+        reading.keeps = not type(self).__module__.startswith(LIBRARY)
+        return reading
+
+    def __call__(self, *inputs: Any, **options: Any) -> xp.ndarray:
+        """As `forward`, without the caches."""
+        return self.without_caches().forward(*inputs, **options)[0]
 
     def backward(self, dy: xp.ndarray, cache: StackCache, needs_dx: bool = True) -> Any:
         """dy (B, T, C) -> dx (B, T, C).

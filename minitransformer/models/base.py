@@ -1,5 +1,6 @@
 """What the models have in common: `features`, where a model does its work, and `output`, which makes logits of them."""
 
+import importlib
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,7 +53,19 @@ def describe(model: Layer) -> dict[str, Any]:
     return found
 
 
-class LanguageModel(Layer):
+class Model(Layer):
+    """A model of the library: a subclass has `features`, which do the work, and `head`, which makes logits of them."""
+
+    features: Any
+    features_backward: Any
+
+    def __call__(self, *inputs: Any, **options: Any) -> xp.ndarray:
+        """The output of forward without the cache: in slices, and one layer after another (models/reading.py)."""
+        reading = importlib.import_module("minitransformer.models.reading")  # unread in training
+        return reading.read(self.forward, *inputs, **options)
+
+
+class LanguageModel(Model):
     """A model that says for each of ids (B, T) which token comes next. A subclass has `features` and its backward."""
 
     output: OutputProjection
@@ -75,9 +88,6 @@ class LanguageModel(Layer):
     def head(self) -> OutputProjection:
         """The layer from `features` to logits. See `layers.since_2017.blockwise`."""
         return self.output
-
-    features: Any
-    features_backward: Any
 
 
 class EncoderDecoderFeaturesCache(NamedTuple):

@@ -7,6 +7,7 @@ import numpy as np
 from minitransformer.backend import xp
 from minitransformer.decoding.faster.states import SourceState, allowed_for_new, extend
 from minitransformer.layers.since_2017.kv_cache import make_kv_caches, read_memory
+from minitransformer.models.reading import read
 
 
 class TransformerState(SourceState):
@@ -14,7 +15,7 @@ class TransformerState(SourceState):
 
     def __init__(self, model: Any, prompt: np.ndarray, max_len: int, source: np.ndarray) -> None:
         super().__init__(model, prompt)
-        memory, _ = model.encode(source)
+        memory = read(model.encode, source)
         self.kv_caches = make_kv_caches(model.decoder, self.batch, max_len)
         self.memory_kv_caches = [read_memory(layer.cross_attention.sublayer, memory) for layer in model.decoder.layers]
         self.source_allowed = model.source_allowed(source)  # (B, 1, 1, S)

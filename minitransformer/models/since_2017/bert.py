@@ -18,7 +18,7 @@ from minitransformer.functional.since_2017.activations import ShareCache
 from minitransformer.layers import Dropout, Embedding, Encoder, LayerNorm, Linear, OutputProjection
 from minitransformer.layers.initializers import normal
 from minitransformer.layers.stack import StackCache
-from minitransformer.models.base import describe
+from minitransformer.models.base import Model, describe
 from minitransformer.models.build import builder
 from minitransformer.models.since_2017.build import LaterBuilder
 
@@ -187,7 +187,7 @@ class BERTCache(NamedTuple):
     head: MaskedHeadCache | ClassifierHeadCache
 
 
-class BERT(Layer):
+class BERT(Model):
     """An encoder with a head: logits (B, T, V) of masked tokens, or with `num_classes` logits (B, K) of a sequence.
 
     With `num_classes` = 0 there is no head: the model computes `features`, and asking for logits is an error.

@@ -1,0 +1,51 @@
+"""Reading with a model, where no backward pass follows: evaluation, features, decoding that reads again."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from minitransformer.backend import backend_name, xp
+from minitransformer.layers.since_2017.blockwise import has_features
+from minitransformer.layers.stack import LayerStack
+
+SLICE = 4096  # tokens that are read at a time
+
+
+def read(method: Callable[..., Any], *inputs: Any, **options: Any) -> Any:
+    """The output of a model's `forward`, `features`, `encode` or `decode`, where no backward pass follows.
+
+    No stack keeps what backward would need, so the arrays of one layer exist at a time. On a CPU they are those of
+    about SLICE tokens, or of one sequence: a larger batch goes through all layers a slice after another. This is also
+    faster, because a smaller part of the arrays falls out of the processor's caches. What comes out of one slice is
+    bit-equal to what `method` returns; with several, matrix products have other sizes, which may be rounded otherwise.
+    Models without a stack, and models of a class that is not the library's, are called as they are. `options` such as
+    the `rng` of dropout are for a whole batch.
+    """
+    model: Any = getattr(method, "__self__", None)
+    stacks = {name: part for name, part in vars(model or read).items() if isinstance(part, LayerStack)}
+    if not stacks or not has_features(model):
+        return method(*inputs, **options)[0]
+    reader = copy.copy(model)
+    for name, stack in stacks.items():
+        setattr(reader, name, stack.without_caches())
+    method = getattr(reader, method.__name__)
+    rows = 0 if options or backend_name() != "numpy" else _rows_at_a_time(inputs, model.config.max_len)
+    if not rows:
+        return method(*inputs, **options)[0]
+    y: Any = None
+    for start in range(0, len(inputs[0]), rows):
+        part = method(*(array[start : start + rows] for array in inputs))[0]
+        y = xp.empty((len(inputs[0]), *part.shape[1:]), part.dtype) if y is None else y
+        y[start : start + rows] = part
+        del part
+    return y
+
+
+def _rows_at_a_time(inputs, max_len):
+    """How many sequences are a slice, or 0 if the batch is not larger or cannot be cut."""
+    shapes = [getattr(array, "shape", ())[:2] for array in inputs]
+    if any(len(shape) < 2 or len(array) != len(inputs[0]) for shape, array in zip(shapes, inputs, strict=True)):
+        return 0
+    tokens = min(max(length for _, length in shapes), max_len)
+    rows = max(1, SLICE // max(1, tokens))
+    return rows if rows < len(inputs[0]) else 0
