@@ -22,13 +22,13 @@ def read(method: Callable[..., Any], *inputs: Any, **options: Any) -> Any:
     the `rng` of dropout are for a whole batch.
     """
     model: Any = getattr(method, "__self__", None)
-    stacks = {name: part for name, part in vars(model or read).items() if isinstance(part, LayerStack)}
-    if not stacks or not has_features(model):
+    parts = vars(model) if has_features(model) else {}
+    stacks = {name: part for name, part in parts.items() if isinstance(part, LayerStack)}
+    if not stacks:
         return method(*inputs, **options)[0]
     reader = copy.copy(model)
-    for name, stack in stacks.items():
-        setattr(reader, name, stack.without_caches())
-    method = getattr(reader, method.__name__)
+    vars(reader).update((name, stack.without_caches()) for name, stack in stacks.items())
+    method = method.__func__.__get__(reader)  # type: ignore[attr-defined]
     rows = 0 if options or backend_name() != "numpy" else _rows_at_a_time(inputs, model.config.max_len)
     if not rows:
         return method(*inputs, **options)[0]

@@ -12,7 +12,6 @@ from minitransformer.layers import (
     RotaryPositions,
 )
 from minitransformer.models import TransformerConfig
-from minitransformer.models.build import builder
 from minitransformer.models.since_2017.build import LaterBuilder
 from tests.helpers import host, random_array, randomize, relative_error, same
 
@@ -68,7 +67,7 @@ def config(kind, **sizes):
 
 
 def input_positions(kind):
-    return builder(config(kind), np.random.default_rng(75), np.float64).input_positions(std=0.02)
+    return LaterBuilder(config(kind), np.random.default_rng(75), np.float64).input_positions(std=0.02)
 
 
 def attention_positions(kind, bidirectional=True):
@@ -87,7 +86,7 @@ def test_each_kind_acts_on_the_input_or_inside_attention_or_nowhere():
 
 def test_the_size_of_learnt_positions_is_passed_on():
     sizes = {"max_len": 64, "d_model": 48}
-    made = builder(config("learned", **sizes), np.random.default_rng(77)).input_positions(std=1.0)
+    made = LaterBuilder(config("learned", **sizes), np.random.default_rng(77), np.float64).input_positions(std=1.0)
     assert 0.95 < host(made.P.data).std() < 1.05
 
 
