@@ -6,7 +6,7 @@ import pytest
 from minitransformer.backend import to_host
 from minitransformer.config import Windowed
 from minitransformer.evaluation import strided_windows, windowed_loss
-from minitransformer.layers import losses
+from minitransformer.layers.since_2017 import blockwise
 from minitransformer.models import GPT, gpt_config
 
 V, LONGEST = 7, 11
@@ -40,7 +40,7 @@ def test_windows_cover_a_text_and_each_token_is_new_in_one_of_them(length, max_l
 @pytest.mark.parametrize("block", [1, 3 * V, 10**6])  # logits at a time
 @pytest.mark.parametrize("stride", [1, 4, 11])
 def test_loss_is_the_mean_over_all_predicted_tokens_each_once(stride, block, changes, monkeypatch):
-    monkeypatch.setattr(losses, "LOGITS", block)
+    monkeypatch.setattr(blockwise, "LOGITS", block)
     model, ids = gpt(**changes), np.random.default_rng(0).integers(0, V, 30)
     windows = strided_windows(len(ids), LONGEST, stride)
     each = [token_losses(model, ids[w.start : w.end])[max(0, w.new - w.start - 1) :] for w in windows]
