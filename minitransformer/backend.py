@@ -10,12 +10,11 @@ All mathematics is written against `xp`, which looks up the current library at e
 and back only through `to_device` and `to_host`.
 """
 
-import contextlib
 import contextvars
 import functools
 import importlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -127,7 +126,7 @@ def to_host(array: Any) -> np.ndarray:
     return array.get() if hasattr(array, "get") else np.asarray(array)
 
 
-_use_kernels = contextvars.ContextVar("use_kernels", default=True)  # see `plain_formulas`
+_use_kernels = contextvars.ContextVar("use_kernels", default=True)  # False: the plain formulas on a GPU too
 
 
 def fused(plain: Callable[..., Any]) -> Callable[..., Any]:
@@ -149,17 +148,3 @@ def fused(plain: Callable[..., Any]) -> Callable[..., Any]:
         return plain(*args, **kwargs) if result is NotImplemented else result
 
     return dispatch
-
-
-@contextlib.contextmanager
-def plain_formulas() -> Iterator[None]:
-    """Inside a `with` block the plain formulas run on a GPU too, so that the kernels can be compared with them.
-
-    As with `use_backend`, the block holds in the thread that enters it and in its ThreadTeam.
-    """
-    before = _use_kernels.get()
-    _use_kernels.set(False)
-    try:
-        yield
-    finally:
-        _use_kernels.set(before)

@@ -1,7 +1,10 @@
 """What several tests need: order-one random values, transfers to and from the device, and the measure of error."""
 
+import contextlib
+
 import numpy as np
 
+from minitransformer import backend
 from minitransformer.backend import to_device as device
 from minitransformer.backend import to_host as host
 from minitransformer.data import Batch
@@ -120,3 +123,17 @@ class Trainer:
         self.optimizer.lr = lr
         watched = self.diagnostics
         return step_with(watched, self.optimizer, batch, self.max_norm, measure, watched.check)[0]
+
+
+@contextlib.contextmanager
+def plain_formulas():
+    """Inside a `with` block the plain formulas run on a GPU too, so that the kernels can be compared with them.
+
+    As with `use_backend`, the block holds in the thread that enters it and in its ThreadTeam.
+    """
+    before = backend._use_kernels.get()
+    backend._use_kernels.set(False)
+    try:
+        yield
+    finally:
+        backend._use_kernels.set(before)

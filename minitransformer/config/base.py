@@ -1,4 +1,4 @@
-"""What all configurations share: the special ids, how numbers are checked, and what a file's claims are checked by."""
+"""What all configurations share: the special ids, and how numbers are checked."""
 
 import dataclasses
 import math

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from minitransformer import functional, kernels
-from minitransformer.backend import fused, plain_formulas, use_backend
+from minitransformer.backend import fused, use_backend
 from minitransformer.kernels import launch
 from minitransformer.training import optimizers
+from tests.helpers import plain_formulas
 
 calls = []
 

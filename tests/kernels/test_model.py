@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from minitransformer.backend import plain_formulas, to_host, xp
+from minitransformer.backend import to_host, xp
 from minitransformer.functional import layer_norm, layer_norm_backward, softmax, softmax_backward
 from minitransformer.kernels import launch
-from tests.helpers import random_host_array, relative_error
+from tests.helpers import plain_formulas, random_host_array, relative_error
 from tests.kernels.comparing import assert_same, fused, plain
 from tests.kernels.cuda_on_cpu import kernels_in
 from tests.strict.meter import measured

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from minitransformer import kernels
-from minitransformer.backend import backend_name, fused, plain_formulas, to_host, use_backend
+from minitransformer.backend import backend_name, fused, to_host, use_backend
 from minitransformer.data import get_task
 from minitransformer.functional import tiled_attention, tiled_attention_backward
 from minitransformer.functional.since_2017 import tiles
@@ -25,6 +25,7 @@ from minitransformer.system.process import (
 )
 from minitransformer.training import AverageOfLast, TrainingSettings, noam, train
 from minitransformer.training.parallel import threads as parallel
+from tests.helpers import plain_formulas
 from tests.strict.strict import strict
 
 PATIENCE = 20  # seconds to wait for another thread
