@@ -35,8 +35,7 @@ from minitransformer.example import load_example
 from minitransformer.layers import CrossEntropyLoss, FeedForward
 from minitransformer.layers.since_2017.tensor_parallel import ShardedFeedForward
 from minitransformer.models import Transformer
-from minitransformer.training import Adam, PlainGradients
-from minitransformer.training.parallel.parts import in_parts
+from minitransformer.training import Adam, GradientAccumulation, PlainGradients
 
 lesson = begin("25_two_machines")
 example = running_example()
@@ -129,7 +128,7 @@ together_32 = (counts / counts.sum()) @ gradients
 lesson.check("weighted by tokens, against one machine with all words", error(together_32, alone_32), 1e-13)
 model.zero_grad()
 by_library = PlainGradients(model, CrossEntropyLoss())  # forward, loss and backward
-in_parts(by_library, [batch_of([word]) for word in words], counts, weight=1.0, measure=False)
+GradientAccumulation(by_library, CrossEntropyLoss(), steps=len(words))(batch_of(words))  # word by word
 library = np.concatenate([p.grad.reshape(-1) for p in model.parameters()])
 lesson.check("... and against the library's gradient in parts", error(together_32, library), 1e-13)
 

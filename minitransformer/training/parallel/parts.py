@@ -1,6 +1,6 @@
-"""The gradient of a batch in parts: its logits in blocks, and the batch itself cut into smaller ones."""
+"""The gradient of a batch in parts: its logits in blocks, and the weights of the parts of a batch that is cut."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from minitransformer.data.task import TrainingBatch
 from minitransformer.layers.losses import weighed
 from minitransformer.layers.since_2017.blockwise import blockwise_loss, has_features
-from minitransformer.training.step import Gradients, Measured, PlainGradients
+from minitransformer.training.step import Measured, PlainGradients
 
 
 class ChunkedGradients(PlainGradients):
@@ -29,23 +29,6 @@ def gradients_of(model: Any, loss_fn: Any, rng: np.random.Generator | None = Non
     """The gradients of a whole batch, in chunks if the model and the loss can."""
     kind = ChunkedGradients if has_features(model) and hasattr(loss_fn, "num_terms") else PlainGradients
     return kind(model, loss_fn, rng)
-
-
-def in_parts(
-    gradients: Gradients,
-    parts: Iterable[TrainingBatch],
-    counts: Sequence[int],
-    weight: float,
-    measure: bool,
-) -> Measured:
-    """Compute the parts of a batch one after another. `counts` says how many terms each has in the loss, a mean.
-
-    loss = sum_i (n_i / n) loss_i        and therefore        grad = sum_i (n_i / n) grad_i
-    """
-    results, shares = [], shares_of(counts)
-    for part, share in zip(parts, shares, strict=True):
-        results.append(gradients(part, weight * share, measure))
-    return weighted(results, shares)
 
 
 def shares_of(counts: Sequence[int]) -> list[float]:
