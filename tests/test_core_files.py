@@ -1,7 +1,6 @@
 """The core: the files that hold the paper's model, its training and its decoding, and need nothing else of the package.
 
-`CORE` has them in reading order. Imports that still lead out of them stand in `leaks.txt`, which may only get shorter.
-`python -m tests.test_core_files` writes that list, and the table of docs/code.md.
+`CORE` has them in reading order. `python -m tests.test_core_files` writes the table of docs/code.md.
 """
 
 import ast
@@ -12,7 +11,6 @@ import minitransformer
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "minitransformer"
-LEAKS = Path(__file__).with_name("leaks.txt")
 PAGE = ROOT / "docs" / "code.md"
 TABLE = re.compile(r"(<!-- core -->\n).*?(<!-- end -->)", flags=re.DOTALL)
 # file: (what it answers, the lesson that derives it)
@@ -100,10 +98,10 @@ def page():
     return TABLE.sub(lambda match: f"{match[1]}{''.join(table())}{match[2]}", PAGE.read_text("utf-8"))
 
 
-def test_no_import_leads_out_of_the_core_but_those_that_are_listed():
+def test_no_import_leads_out_of_the_core():
     assert {"core.py", "models/transformer.py"} <= CORE.keys()
     assert file_of("minitransformer.functional", "rotate") == "functional/since_2017/rotary.py"
-    assert sorted(set(leaks())) == [tuple(line.split(" -> ")) for line in LEAKS.read_text("utf-8").splitlines()]
+    assert sorted(set(leaks())) == []
 
 
 def test_the_page_about_the_code_has_the_core_as_it_is():
@@ -112,5 +110,4 @@ def test_the_page_about_the_code_has_the_core_as_it_is():
 
 
 if __name__ == "__main__":
-    LEAKS.write_text("".join(f"{file} -> {other}\n" for file, other in sorted(set(leaks()))), "utf-8")
     PAGE.write_text(page(), "utf-8")
