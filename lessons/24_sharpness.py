@@ -28,10 +28,10 @@ from support.lab import BLUE, GREEN, GREY, ORANGE, begin, error, plt
 
 import numpy as np
 
+from experiments.measuring.hessian import LossOfWeights, largest_eigenpairs
 from minitransformer.data import get_task
 from minitransformer.example import load_example
 from minitransformer.functional import cross_entropy, cross_entropy_backward
-from minitransformer.gradcheck.hessian import LossOfWeights, largest_eigenpairs
 from minitransformer.gradcheck.holding import holding
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.system.progress import tqdm

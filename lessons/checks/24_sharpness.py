@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from minitransformer.gradcheck.hessian import LossOfWeights, largest_eigenpairs
+from experiments.measuring.hessian import LossOfWeights, largest_eigenpairs
 
 H = 1e-30
 

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from experiments.measuring.hessian import LossOfWeights, largest_eigenpairs
 from experiments.report import Figure, Options, Rows, Table
 from minitransformer.data import ToyTask, get_task
-from minitransformer.gradcheck.hessian import LossOfWeights, largest_eigenpairs
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.plotting import COLORS, count_steps, mark_powers, plot_line, pyplot
 from minitransformer.system.process import limit_threads

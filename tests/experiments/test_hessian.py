@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from experiments.measuring.hessian import LossOfWeights, in_float64, largest_eigenpairs
 from minitransformer.data.tasks import Batch
 from minitransformer.data.text import TextBatch
-from minitransformer.gradcheck.hessian import LossOfWeights, in_float64, largest_eigenpairs
 from minitransformer.models import (
     BERT,
     GPT,
