@@ -45,7 +45,8 @@ SCRIPT = Path(sys.argv[0]).resolve()  # in a notebook, a file of Jupyter
 FAST = os.environ.get("MINITRANSFORMER_FAST", "") not in ("", "0")
 
 if SCRIPT.parent == LESSONS:
-    from minitransformer.system.signals import end_script_in_one_line
+    from support.ending import end_script_in_one_line
+
     from minitransformer.system.terminal import print_in_any_encoding
 
     if not sys.flags.interactive and "IPython" not in sys.modules:  # there, Ctrl-C returns to the prompt

@@ -8,15 +8,12 @@ A terminal sends Ctrl-C to a command and to its children. The children leave it 
 """
 
 import contextlib
-import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, NoReturn
-
-from minitransformer.system.terminal import discard_output, error_message, is_closed_pipe
 
 STOPPING = [signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]  # not on Windows
 REPEAT = 1.0  # seconds after which an interruption that had no effect is repeated
@@ -149,32 +146,3 @@ def blocked(*numbers: int) -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def end_script_in_one_line(name: str) -> None:
-    """From here on, an interruption, too little memory and a closed pipe end this script without a traceback.
-
-    The one line on stderr begins with `name`. There is none if the script is the child of `run_child`, whose process
-    has a line of its own.
-    """
-
-    interruptions = Interruptions().__enter__()
-
-    def end(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
-        if interruptions.received:
-            if not _leaves_ctrl_c_to_parent():
-                print(f"{name}: stopped", file=sys.stderr)
-            end_process(interruptions.received)
-        elif is_closed_pipe(error):
-            discard_output()
-            os._exit(141)
-        elif issubclass(kind, MemoryError):
-            print(f"{name}: {error_message(error)}", file=sys.stderr)
-        else:
-            sys.__excepthook__(kind, error, traceback)
-
-    sys.excepthook = end
-
-
-def _leaves_ctrl_c_to_parent() -> bool:
-    return hasattr(signal, "pthread_sigmask") and signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())

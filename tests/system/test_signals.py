@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+from minitransformer.course import FOLDER
 from minitransformer.system import signals
 from minitransformer.system.signals import STOPPING, Interruptions
 from tests.cli.test_lesson import HEADER
@@ -21,6 +22,8 @@ linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /
 pytestmark = pytest.mark.usefixtures("signals_of_a_terminal")
 # a process and its two workers; from Python 3.14 on also the server that forks them, and a tracker of resources
 FAMILY = 3 if multiprocessing.get_all_start_methods()[0] == "fork" else 5
+IMPORT = f"import sys; sys.path.insert(0, {str(FOLDER)!r}); from support.ending import end_script_in_one_line as end"
+ENDING = f"{IMPORT}; end('02_two')"  # a script of a lesson begins with it
 environments = {}  # {process id: the environment that `start` has given it}
 
 
@@ -118,7 +121,7 @@ def test_workers_end_with_a_parent_that_is_killed(start):
 @posix
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_script_ends_with_one_line(number, start):
-    code = "import time; from minitransformer.system.signals import end_script_in_one_line as end; end('02_two')"
+    code = f"import time; {ENDING}"
     process = start("-c", f"{code}; print('begun', flush=True); time.sleep(60)")
     process.stdout.readline()
     os.kill(process.pid, number)
@@ -129,7 +132,7 @@ def test_script_ends_with_one_line(number, start):
 @posix
 def test_process_in_the_background_ignores_ctrl_c_and_ends_on_sigterm(start):
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # which the process inherits, as after `nohup` and `&`
-    code = "import time; from minitransformer.system.signals import end_script_in_one_line as end; end('02_two')"
+    code = f"import time; {ENDING}"
     process = start(
         "-c", f"{code}; print('begun', flush=True); time.sleep(0.2); print('on', flush=True); time.sleep(60)"
     )
@@ -141,7 +144,7 @@ def test_process_in_the_background_ignores_ctrl_c_and_ends_on_sigterm(start):
 
 
 def test_script_without_enough_memory_says_so_in_one_line(start):
-    code = "from minitransformer.system.signals import end_script_in_one_line as end; end('02_two')"
+    code = ENDING
     process = start("-c", f"{code}; raise MemoryError('Unable to allocate 7 TiB')")
     assert process.communicate()[1] == "02_two: not enough memory: Unable to allocate 7 TiB\n"
     assert process.returncode == 1
@@ -149,7 +152,7 @@ def test_script_without_enough_memory_says_so_in_one_line(start):
 
 @posix
 def test_script_ends_quietly_when_nobody_reads_what_it_prints(start):
-    code = "from minitransformer.system.signals import end_script_in_one_line as end; end('02_two')"
+    code = ENDING
     process = start("-c", f"{code}\nwhile True: print('a line')")
     process.stdout.readline()
     process.stdout.close()
