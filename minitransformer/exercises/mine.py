@@ -5,7 +5,6 @@ wrong ones do to the gradient.
 """
 
 import contextlib
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -51,9 +50,6 @@ def own_layers(make_model: Callable[[], Any], task: Any) -> contextlib.AbstractC
     wrong = [part for part in parts if part.mine and part.diagnosis and part.diagnosis.status == "wrong"]
     if wrong:
         print_consequences(make_model, batch, parts, wrong)
-    if any(part.mine for part in parts):
-        own, librarys = step_seconds(make_model(), batch, parts), step_seconds(make_model(), batch, [])
-        print(f"A gradient takes {own / librarys:.1f} times as long with your layers as with the library's.\n")
     return installed(parts)
 
 
@@ -114,15 +110,6 @@ def compare_gradients(make_model: Callable[[], Any], batch: Any, parts: Sequence
     if not np.isfinite(lengths[1]):
         return np.nan, np.nan
     return float(right @ mine / (lengths[0] * lengths[1] or 1.0)), float(lengths[1] / lengths[0])
-
-
-def step_seconds(model: Any, batch: Any, parts: Sequence[Part]) -> float:
-    """The seconds that a gradient takes with these parts, after one to warm up."""
-    with installed(parts):
-        gradient_of(model, batch)
-        started = time.perf_counter()
-        gradient_of(model, batch)
-        return time.perf_counter() - started
 
 
 def verdict(part: Part) -> str:
