@@ -25,19 +25,6 @@ def launcher() -> str:
     return f"mpiexec -n {connect().size} " if connect().size > 1 else ""
 
 
-def how_many(name: str, options: TrainOptions, config: Any) -> str:
-    """The end of the line that describes the training: ", 4 processes", or what would use the other cores."""
-    if connect().size > 1:
-        return f", {connect().size} processes"
-    useful = default_threads(config, options.batch_size)
-    if options.threads == useful == 1 < min(default_team_size(), options.batch_size):  # measured: docs/benchmarks.md
-        return (
-            "\none thread is best for steps as small as these; if a second core is idle, two processes take two thirds "
-            f"of the time:\n  mpiexec -n 2 minitransformer train {name}    (the same options; docs/processes.md)"
-        )
-    return ""
-
-
 def threads_as_before(saved: SavedRun) -> int | None:
     """The threads of each process if a run is resumed: those it had, but not more in total than before."""
     if saved.num_threads is None:

@@ -11,7 +11,7 @@ from minitransformer.recipes import RECIPES, get_recipe
 from minitransformer.recipes.folder import RunFolder, locked, run_name
 from minitransformer.recipes.memory import check_memory
 from minitransformer.recipes.options import TrainOptions, from_json, option_name, to_json
-from minitransformer.recipes.processes import agree, changes, how_many, threads_as_before
+from minitransformer.recipes.processes import agree, changes, threads_as_before
 from minitransformer.recipes.recipe import Recipe, Trained, check_evaluations
 from minitransformer.recipes.speed import fit_to_minutes
 from minitransformer.recipes.start import Start
@@ -235,7 +235,8 @@ class Run:
         with self.explaining_errors():
             if connect().is_root:
                 self.prepare_folder()
-            print(recipe.describe(options, model, data) + how_many(recipe.name, options, model.config), flush=True)
+            processes = f", {connect().size} processes" if connect().size > 1 else ""
+            print(recipe.describe(options, model, data) + processes, flush=True)
             with recipe.layers(options, lambda: type(model)(model.config, seed=options.seed), data):
                 how = recipe.how(options, model, data, self.evaluations, self.about, self.end)
                 state = self.saved.state if self.saved else None

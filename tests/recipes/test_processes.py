@@ -138,21 +138,3 @@ def test_sharding_in_one_process_is_refused_unless_mpiexec_has_started_it(monkey
     processes.check_launched({"steps": 3})  # a resumed run may have it from before
     monkeypatch.setenv("PMI_RANK", "0")
     processes.check_launched({"shard_optimizer": True})
-
-
-@pytest.mark.parametrize(
-    ("size", "cores", "d_model", "threads", "said"),
-    [
-        (1, 2, 64, 1, "mpiexec -n 2 minitransformer train copy "),
-        (1, 1, 64, 1, ""),  # no second core
-        (1, 2, 256, 2, ""),  # wide enough for threads
-        (1, 2, 256, 1, ""),  # one thread because it was asked for
-        (3, 2, 64, 1, ", 3 processes"),
-    ],
-)
-def test_who_trains_a_narrow_model_reads_how_two_processes_would(size, cores, d_model, threads, said, start):
-    start(size)
-    with limit_threads(cores):
-        line = processes.how_many("copy", dataclasses.replace(COPY.defaults, threads=threads), config(d_model))
-    assert said in line
-    assert bool(line) == bool(said)
