@@ -11,7 +11,7 @@ with padding = 0 and ends with 1, GPT-2 has no padding, and its id 0 is a token.
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -24,7 +24,7 @@ from minitransformer.interop.huggingface_configs import complete_config, config_
 from minitransformer.interop.huggingface_decoders import USUAL as DECODERS
 from minitransformer.interop.huggingface_decoders import decoder_table, in_our_order
 from minitransformer.interop.huggingface_files import StoredTensor, stored_tensors
-from minitransformer.interop.huggingface_tables import bert_table, gpt2_table, t5_table
+from minitransformer.interop.huggingface_tables import Source, Tensor, bert_table, gpt2_table, t5_table
 from minitransformer.models.since_2017.bert import BERT
 from minitransformer.models.since_2017.gpt import GPT
 from minitransformer.models.transformer import Transformer
@@ -53,6 +53,10 @@ COPIES = {
     **{kind: {"lm_head.weight": "embed_tokens.weight"} for kind in DECODERS},
 }
 
+BLOCK = 2**17  # numbers that are read, checked and converted at a time
+TILE = 16  # rows of a block that are transposed at a time
+ALIGNED = 16  # numbers: where each array begins in the memory of several
+
 
 def load_huggingface(
     folder: str | os.PathLike[str], *, dtype: DTypeLike = np.float32, **changes: Any
@@ -74,9 +78,27 @@ def model_from_huggingface(
 ) -> GPT | BERT | Transformer:
     """As `load_huggingface`, from their `state_dict` and their configuration as a dictionary."""
     model, given, table = _empty_model(state, theirs, dtype, changes)
-    for name, parameter in model.named_parameters():  # one after another, so that no second model is in memory
-        parameter.data[...] = to_device(_gather(given, table[name], parameter.data.dtype))
+    for name, (parameter, array) in _in_one_array(model, dtype).items():
+        _fill(array, given, table[name])
+        parameter.data = to_device(array)
     return model
+
+
+def _in_one_array(model, dtype):
+    """{name: (a parameter, memory for it on the host)}: parts of one array. The zeros of the model go.
+
+    The system gives memory for large arrays in large pages, and in small ones it takes half of the time of loading.
+    """
+    parameters, places, end = dict(model.named_parameters()), {}, 0
+    for name, parameter in parameters.items():
+        places[name] = end, parameter.data.shape
+        end += -(-parameter.data.size // ALIGNED) * ALIGNED
+        parameter.data = np.empty(0, dtype)
+    memory = np.empty(end, dtype)
+    return {
+        name: (parameters[name], memory[start : start + math.prod(shape)].reshape(shape))
+        for name, (start, shape) in places.items()
+    }
 
 
 def outline_huggingface(folder: str | os.PathLike[str]) -> GPT | BERT | Transformer:
@@ -106,7 +128,7 @@ def from_huggingface(state: Mapping[str, Any], theirs: Mapping[str, Any]) -> dic
     finite, or if two names of one tensor have different values.
     """
     given, table, _ = _match(state, theirs)
-    return {name: np.array(_gather(given, source), order="C") for name, source in table.items()}
+    return {name: _gather(given, source) for name, source in table.items()}
 
 
 def _match(state, theirs):
@@ -194,15 +216,46 @@ def _merge_copies(given, copies, wanted, theirs):
             )
 
 
-def _gather(given, source, dtype=None):
-    """One array of ours, in C order, from one or more of theirs. It may share memory with theirs."""
-    parts = []
+def _gather(given, source):
+    """One array of ours, from one or more of theirs."""
+    rows, rest = sum(tensor.shape[0] for tensor in source.tensors), source.tensors[0].shape[1:]
+    shape = (*rest, rows) if source.tensors[0].transposed else (rows, *rest)
+    array = np.empty(shape, np.result_type(*(next(_blocks(given[name], 1)) for name in source.names)))
+    _fill(array, given, source)
+    return array
+
+
+def _fill(array, given, source):
+    """Write one or more of their tensors into one array of ours.
+
+    It is done by blocks of rows, which stay in the processor's cache from the file to our array.
+    """
+    for tensor, place in stored_as(array, source):
+        whole = tensor.head or 1  # a block has whole heads
+        rows, start = max(1, BLOCK // math.prod(tensor.shape[1:]) // whole) * whole, 0
+        for block in _blocks(given[tensor.name], rows):
+            part = checked_numbers(tensor.name, block, array.dtype)
+            part = in_our_order(part.T, tensor.head).T if tensor.head else part
+            part = part + part.dtype.type(tensor.shift) if tensor.shift else part
+            for tile in range(0, len(part), TILE):
+                here = part[tile : tile + TILE]
+                place[start : start + len(here)] = here
+                start += len(here)
+
+
+def _blocks(tensor, rows):
+    """So many rows of a tensor at a time, from a file or from memory."""
+    if isinstance(tensor, StoredTensor):
+        return tensor.blocks(rows)
+    return (tensor[start : start + rows] for start in range(0, len(tensor), rows))
+
+
+def stored_as(array: np.ndarray, source: Source) -> Iterator[tuple[Tensor, np.ndarray]]:
+    """Each of their tensors in a Source, and the part of our `array` that belongs to it, in the shape of theirs."""
+    end = 0
     for tensor in source.tensors:
-        part = checked_numbers(tensor.name, given[tensor.name], dtype)
-        part = part.T if tensor.transposed else part
-        part = in_our_order(part, tensor.head) if tensor.head else part
-        parts.append(part + part.dtype.type(tensor.shift) if tensor.shift else part)
-    return np.ascontiguousarray(np.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0])
+        start, end = end, end + tensor.shape[0]
+        yield tensor, (array.T if tensor.transposed else array)[start:end]
 
 
 def checked_numbers(name: str, tensor: Any, dtype: DTypeLike | None) -> np.ndarray:
@@ -210,10 +263,12 @@ def checked_numbers(name: str, tensor: Any, dtype: DTypeLike | None) -> np.ndarr
     array = np.asarray(tensor)
     if array.dtype.kind != "f":
         raise ValueError(f"the Hugging Face state has {name} as {array.dtype}, and weights must be real numbers")
-    if not np.isfinite(array).all():
-        raise ValueError(f"the Hugging Face state has NaN or infinity in {name}")
-    with np.errstate(over="ignore"):
+    with np.errstate(all="ignore"):
         converted = array if dtype is None else array.astype(dtype, copy=False)
-    if converted.dtype != array.dtype and not np.isfinite(converted).all():
+        numbers = converted.ravel()
+        squares = numbers.dot(numbers)  # a fast test: only finite numbers have a finite sum of squares
+    if not np.isfinite(squares) and not np.isfinite(converted).all():
+        if not np.isfinite(array).all():
+            raise ValueError(f"the Hugging Face state has NaN or infinity in {name}")
         raise ValueError(f"the Hugging Face state has numbers in {name} that are too large for {dtype}")
     return converted

@@ -1,14 +1,14 @@
 """The files of a Hugging Face model: JSON, and weights in one safetensors file or in several (shards).
 
-Only the headers are read at first. A tensor is read from the disk when NumPy asks for its numbers, so a model can be
-filled tensor by tensor.
+Only the headers are read at first. A tensor is read from the disk when NumPy asks for its numbers, or in blocks of
+rows, so a model can be filled block by block.
 """
 
 import dataclasses
 import importlib.util
 import json
-import math
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 @dataclasses.dataclass(frozen=True)
 class StoredTensor:
-    """A tensor in a safetensors file. `numpy.asarray` reads it."""
+    """A tensor in a safetensors file. `numpy.asarray` reads it, and `blocks` some of its rows at a time."""
 
     path: Path
     name: str
@@ -63,16 +63,26 @@ class StoredTensor:
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         """The numbers; float32 for bfloat16, whose 16 bits are the first of a float32."""
+        rows = self.shape[0] if self.shape else 1
+        array = next(self.blocks(rows), np.empty(0, np.float32)).reshape(self.shape)
+        return array.astype(dtype or array.dtype, copy=False)
+
+    def blocks(self, rows: int) -> Iterator[np.ndarray]:
+        """The numbers, so many rows at a time. The next block is read into the memory of the one before."""
         if self.dtype not in DTYPES:
             raise ValueError(f"{self.path} has {self.name} as {self.dtype}, and weights must be {', '.join(DTYPES)}")
-        count = math.prod(self.shape)
-        with named_in_errors(f"cannot read {self.path}"):
-            array = np.fromfile(self.path, DTYPES[self.dtype], count, offset=self.offset)
-        if len(array) < count:
-            raise ValueError(f"{self.path} became shorter while it was read")
-        if self.dtype == "BF16":
-            array = np.left_shift(array, 16, dtype=np.uint32).view(np.float32)
-        return array.reshape(self.shape).astype(dtype or array.dtype, copy=False)
+        length, *rest = self.shape or (1,)
+        stored = np.empty((min(rows, length), *rest), DTYPES[self.dtype])
+        numbers = np.empty(stored.shape, np.uint32) if self.dtype == "BF16" else stored
+        with named_in_errors(f"cannot read {self.path}"), open(self.path, "rb", buffering=0) as file:
+            file.seek(self.offset)
+            for start in range(0, length, rows or 1):
+                block = stored[: length - start]
+                if file.readinto(block.reshape(-1).view(np.uint8).data) < block.nbytes:
+                    raise ValueError(f"{self.path} became shorter while it was read")
+                if self.dtype == "BF16":
+                    np.left_shift(block, 16, out=numbers[: len(block)], dtype=np.uint32)
+                yield numbers[: len(block)].view(np.float32 if self.dtype == "BF16" else stored.dtype)
 
 
 def stored_tensors(folder: str | os.PathLike[str]) -> dict[str, StoredTensor]:

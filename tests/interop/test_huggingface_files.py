@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from minitransformer.interop import from_huggingface, load_huggingface, outline_huggingface
+from minitransformer.interop import from_huggingface, huggingface, load_huggingface, outline_huggingface
 from minitransformer.interop.huggingface_files import StoredTensor
 from tests.helpers import same
 from tests.interop.given import FILES, GPT2_FILE, INDEX, make_state, save, save_shards, write_index
@@ -134,10 +134,32 @@ def test_loading_never_holds_a_second_model(count, tmp_path):
     assert peak < 1.5 * size
 
 
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize(("block", "tile"), [(1, 1), (50, 3)])
+def test_a_model_is_the_same_whatever_the_blocks_that_it_is_read_in(name, block, tile, tmp_path, monkeypatch):
+    state = make_state(name)
+    save(tmp_path, state, FILES[name])
+    expected = load_huggingface(tmp_path).state_dict()
+    monkeypatch.setattr(huggingface, "BLOCK", block)
+    monkeypatch.setattr(huggingface, "TILE", tile)
+    got = load_huggingface(tmp_path).state_dict()
+    assert all(same(got[each], expected[each]) for each in expected)
+    last = max(state, key=lambda each: state[each].size)
+    state[last].flat[-1] = np.inf
+    save(tmp_path, state, FILES[name])
+    refused(tmp_path, f"has NaN or infinity in {re.escape(last)}")
+
+
+def test_large_numbers_are_not_taken_for_infinity(state, tmp_path):
+    state["wpe.weight"][3] = 3e38
+    save(tmp_path, state, GPT2_FILE)
+    assert_has(load_huggingface(tmp_path), state)
+
+
 def test_an_outline_has_the_shapes_of_the_model_and_reads_no_weight(tmp_path, monkeypatch):
     save(tmp_path, make_state("gpt2", GPT2_FILE), GPT2_FILE)
     shapes = [parameter.data.shape for parameter in load_huggingface(tmp_path).parameters()]
-    monkeypatch.delattr(StoredTensor, "__array__")
+    monkeypatch.delattr(StoredTensor, "blocks")
     assert [parameter.data.shape for parameter in outline_huggingface(tmp_path).parameters()] == shapes
 
 
