@@ -19,36 +19,20 @@ class PaperConfig(ModelConfig):
 
     A `TransformerConfig` has these fields, and those that later models need. Raises ValueError or TypeError, naming the
     field, for invalid values.
-
-    Fields:
-        padding, start, end: the special ids, see `ModelConfig`.
-        vocab_size: V, shared by source and target.
-        d_model: C, features per token.
-        num_heads: h in the paper.
-        d_ff: features inside the feed-forward network.
-        num_layers: N, in each of the two stacks.
-        dropout: P_drop, on every sub-layer's output and on the embeddings.
-        attention_dropout: on the attention weights; not in the paper's text.
-        ffn_dropout: between the two matrices of the feed-forward network; not in the paper's text.
-        tie_embeddings: source, target and output share one matrix (section 3.4); "inputs": source and target do; False:
-            none do.
-        max_len: positions; the paper's sinusoids have no limit, but our table of them has one.
-        norm_eps: inside the root of every normalization; the paper does not give it.
-        bias: in every Linear.
     """
 
-    vocab_size: int
-    d_model: int = 512
-    num_heads: int = 8
-    d_ff: int = 2048
-    num_layers: int = 6
-    dropout: float = 0.1
-    attention_dropout: float = 0.0
-    ffn_dropout: float = 0.0
-    tie_embeddings: bool | str = True
-    max_len: int = 1024
-    norm_eps: float = 1e-5
-    bias: bool = True
+    vocab_size: int  # V, shared by source and target
+    d_model: int = 512  # C, features per token
+    num_heads: int = 8  # h in the paper
+    d_ff: int = 2048  # features inside the feed-forward network
+    num_layers: int = 6  # N, in each of the two stacks
+    dropout: float = 0.1  # P_drop, on every sub-layer's output and on the embeddings
+    attention_dropout: float = 0.0  # on the attention weights; not in the paper's text
+    ffn_dropout: float = 0.0  # between the two matrices of the feed-forward network; not in the paper's text
+    tie_embeddings: bool | str = True  # source, target and output share E (section 3.4); "inputs": without the output
+    max_len: int = 1024  # positions; the paper's sinusoids have no limit, but our table of them has one
+    norm_eps: float = 1e-5  # inside the root of every normalization; the paper does not give it
+    bias: bool = True  # in every Linear
 
     def __post_init__(self) -> None:
         self._check(
