@@ -18,11 +18,11 @@ from minitransformer.system.signals import Postponed
 from minitransformer.training.batches import Batches
 from minitransformer.training.loop import Plan, Taken, training_steps
 from minitransformer.training.optimizers import Adam
+from minitransformer.training.parallel.strategy import Strategy
+from minitransformer.training.saving.averaging import Averaging
 from minitransformer.training.settings import TrainingSettings
 
 if TYPE_CHECKING:
-    from minitransformer.training.parallel.strategy import Strategy
-    from minitransformer.training.saving.averaging import Averaging
     from minitransformer.training.saving.checkpointer import Checkpointer
 
 MEASURED = ("losses", "norms", "learning_rates", "accuracies")  # the fields of History that are saved as arrays
@@ -57,7 +57,7 @@ class TrainingRun:
         loss_fn: CrossEntropyLoss,
         settings: TrainingSettings,
         plan: Plan,
-        strategy: "Strategy",
+        strategy: Strategy,
         resume: tuple[dict, dict] | None = None,
     ) -> None:
         self.model, self.optimizer, self.plan, self.strategy = model, optimizer, plan, strategy
@@ -164,13 +164,13 @@ def train(
     loss_fn: Any = None,
     settings: TrainingSettings | None = None,
     *,
-    averaging: "Averaging | None" = None,
+    averaging: Averaging | None = None,
     plan: Plan | None = None,
     evaluate: Callable[[int, History], Any] | None = None,
     checkpointer: "Checkpointer | None" = None,
     resume: tuple[dict, dict] | None = None,
     num_threads: int | None = None,
-    strategy: "Strategy | None" = None,
+    strategy: Strategy | None = None,
 ) -> History:
     """Train `model` on `data` -> History. Shows a progress bar on a terminal, and elsewhere a line now and then.
 
@@ -198,7 +198,7 @@ def train(
     Diagnostics).
     """
     settings, optimizer = settings or TrainingSettings(), optimizer or Adam(model.parameters())
-    plan, strategy = plan or Plan(settings.steps, schedule, averaging), strategy or _threads(num_threads)
+    plan, strategy = plan or Plan(settings.steps, schedule, averaging), strategy or Strategy(num_threads)
     if checkpointer:
         checkpointer.check(model)
     run = TrainingRun(model, data, optimizer, loss_fn or loss_for(model), settings, plan, strategy, resume)
@@ -218,10 +218,3 @@ def train(
                 signals.deliver()
             run.started = time.perf_counter()
         return run.finish()
-
-
-def _threads(num_threads: int | None) -> "Strategy":
-    """The strategy of one process."""
-    from minitransformer.training.parallel.strategy import Strategy
-
-    return Strategy(num_threads)
