@@ -2,7 +2,8 @@
 
 import pytest
 
-from minitransformer.config import POSITIONS, SEQ2SEQ_ATTENTION
+from minitransformer.config import POSITIONS, SEQ2SEQ_ATTENTION, PaperConfig, TransformerConfig
+from minitransformer.models import Transformer
 from minitransformer.training import load_checkpoint, save_checkpoint
 from tests.helpers import same
 from tests.models import test_bert as bert
@@ -47,3 +48,14 @@ def test_a_saved_model_is_loaded_as_it_was(name, tmp_path):
     assert metadata == {"task": "copy", "steps": 3}
     assert loaded.state_dict().keys() == model.state_dict().keys()  # what was tied still is
     assert same(loaded(*inputs), model(*inputs))
+
+
+def test_the_papers_own_configuration_makes_and_saves_the_model_of_the_defaults(tmp_path):
+    sizes = {"vocab_size": 13, "d_model": 12, "num_heads": 3, "d_ff": 7, "num_layers": 2, "max_len": 9}
+    paper, model = Transformer(PaperConfig(**sizes), seed=5), Transformer(TransformerConfig(**sizes), seed=5)
+    assert list(paper.state_dict()) == list(model.state_dict())
+    assert same(paper(t5.SOURCE, t5.TARGET), model(t5.SOURCE, t5.TARGET))
+    save_checkpoint(tmp_path / "paper.safetensors", paper)
+    loaded, _ = load_checkpoint(tmp_path / "paper.safetensors")
+    assert loaded.config == model.config
+    assert same(loaded(t5.SOURCE, t5.TARGET), model(t5.SOURCE, t5.TARGET))
