@@ -135,7 +135,12 @@ EXHIBITS = (
     Exhibit(
         "T5's logits are not scaled",
         "A constant factor: the most likely token stays the same, and no probability does.",
-        {"models:Transformer.__init__": ("config.d_model**-0.5 if config.scale_output else 1.0", "1.0")},
+        {
+            "models.since_2017.build:LaterBuilder.output": (
+                "self.config.d_model**-0.5 if self.config.scale_output else 1.0",
+                "1.0",
+            )
+        },
         "ml-explore/mlx-examples #591",
     ),
     Exhibit(
