@@ -5,7 +5,7 @@
 #
 # **A row divides by a sum over all keys. How can it read them a few at a time, and forget them?**
 #
-# 12 min, with a pencil 35, going deeper 9 · runs in 8 s (fast: 8 s) · needs 03, 05, 06, 07 · difficulty 3 of 5 · paper:
+# 12 min, with a pencil 35, going deeper 11 · runs in 8 s (fast: 8 s) · needs 03, 05, 06, 07 · difficulty 3 of 5 · paper:
 # Dao et al. 2022, FlashAttention, section 3
 #
 # ## Eight times the text
@@ -490,6 +490,29 @@ for name, change in MISTAKES.items():
 # Seven of the eight are invisible as long as one tile holds all keys. The default of our library is 512 keys, with
 # which a short test would see a single tile. So its tests choose small tiles, and lengths that they do not divide.
 #
+# ### The same bargain for a whole layer
+#
+# A tile makes its weights a second time, so that nobody has to keep them. Why stop there? Until the way back, a layer
+# of a GPT keeps what each of its matrix products has read, the weights, and the wide inner array, and a model has many
+# layers. Keep the input x alone, and forget the rest. When dy arrives, compute forward from x again, then backward, and
+# forget once more (Chen et al. 2016; most libraries call it checkpointing).
+#
+# With N layers, N inputs are kept, and the arrays of one layer at a time, instead of those of N. It costs one more
+# forward pass. Backward takes about twice as long as forward, so a step of three parts becomes one of four, a third
+# more. In a tile it was the seventh product beside six.
+#
+# What has to be the same the second time? Everything that forward reads: x, the masks, the weights, which no optimizer
+# may move in between, and, easy to forget, the dice. With dropout, the second forward must draw the zeros of the first,
+# or dx is the exact gradient of another function, one whose loss nobody has computed. No shape is wrong, and training
+# may look healthy all the same. So a layer keeps the state of its random generator too, a few numbers, and begins the
+# second time from there. And what a layer counts, such as how busy its experts are, must be counted once.
+#
+# Then nothing is approximated, not even rounded otherwise: all gradients are the same to the last bit. In our library
+# this is `Recomputed`, which goes around any layer, and `minitransformer train text --recompute`; what it saves is
+# measured in docs/processes.md. And if nobody will ask for a gradient? Then not even x has to be kept: a model that
+# only reads holds the arrays of one layer, however deep it is.
+
+# %% [markdown]
 # ## Exercise
 #
 # 1. Pencil, 10 minutes. Show that merging is associative: three reports give the same m, total and o, whichever two are
