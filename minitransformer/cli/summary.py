@@ -34,6 +34,7 @@ number of heads and D = C/H.
   minitransformer summary runs/reverse         a trained model, or one that Hugging Face has saved
   minitransformer summary base --activations   the arrays kept for backward
   minitransformer summary base --activations --attention tiled
+  minitransformer summary base --activations --recompute
 """
 PAPER_VOCAB_SIZE = 37000  # tokens, paper section 5.1
 SIZES: dict[str, Any] = {"d_model": 768, "num_heads": 12, "d_ff": 3072, "num_layers": 12, "dropout": 0.1}
@@ -60,6 +61,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--activations", action="store_true", help="show the arrays that a training step keeps in memory"
     )
+    parser.add_argument(
+        "--recompute", action="store_true", help="with --activations: as training with --recompute keeps them"
+    )
     group = parser.add_argument_group("advanced options")
     group.add_argument(
         "--vocab-size",
@@ -85,11 +89,13 @@ def run(arguments: argparse.Namespace) -> tuple[int, Any]:
         return 0, show_model(*open_model(arguments, given))
     vocab_size = vocab_size_of(arguments.config) if arguments.vocab_size is None else arguments.vocab_size
     config = named_config(arguments.config, vocab_size, **TrainOptions(**given).layer_fields())
+    if arguments.recompute and not arguments.activations:
+        raise ValueError("--recompute needs --activations")
     if arguments.activations:
         sizes = {name: getattr(arguments, name) for name in ("batch_size", "source_length", "target_length")}
         for name, value in sizes.items():
             check_integer(option_name(name), value, least=1)
-        return 0, show_activations(config, sizes, arguments.config)
+        return 0, show_activations(config, sizes, arguments.config, arguments.recompute)
     with blamed_for_memory(f"--vocab-size {vocab_size:,}"):
         model = Transformer(config, seed=None)
     head = (
@@ -103,7 +109,7 @@ def run(arguments: argparse.Namespace) -> tuple[int, Any]:
 def open_model(arguments: argparse.Namespace, given: Iterable[str]) -> tuple[Any, str]:
     """Another model than the paper's, and the lines about its options. ValueError for an option that was `given`."""
     name = arguments.config
-    for option in (*given, "vocab_size", "activations"):
+    for option in (*given, "vocab_size", "activations", "recompute"):
         if getattr(arguments, option):
             raise ValueError(f"{option_name(option)} is for {', '.join(config_names())}, and {name} is none of these")
     if name not in KINDS and not os.path.exists(name):
@@ -158,10 +164,10 @@ def in_blocks(rows: Iterable[Any]) -> Iterator[tuple[str, Any]]:
         yield (f"  {found['name']}" if found else row.name), row
 
 
-def show_activations(config: TransformerConfig, sizes: dict[str, int], name: str) -> dict[str, Any]:
+def show_activations(config: TransformerConfig, sizes: dict[str, int], name: str, recompute: bool) -> dict[str, Any]:
     """Print a table of all arrays that are kept from the forward to the backward pass."""
     batch, source_length, target_length = sizes.values()
-    rows = kept_activations(config, batch, source_length, target_length)
+    rows = kept_activations(config, batch, source_length, target_length, recompute=recompute)
     lengths = dict(zip("BST", sizes.values(), strict=True), C=config.d_model, H=config.num_heads)
     lengths |= {"D": config.d_model // config.num_heads, "F": config.d_ff, "V": config.vocab_size}
     print(f"{name}: {', '.join(f'{letter} = {length}' for letter, length in lengths.items())}")
@@ -176,7 +182,7 @@ def show_activations(config: TransformerConfig, sizes: dict[str, int], name: str
         print(f"{name:<{width}} {shape:<15} {row.dtype:<7} {row.bytes / 1e6:>7.2f} {row.count:>3}")
     total = sum(row.bytes * row.count for row in rows)
     print(f"\n{total / 1e6:,.1f} MB of activation memory at the end of the forward pass, in float32")
-    memory = training_memory(config, batch, (source_length, target_length))
+    memory = training_memory(config, batch, (source_length, target_length), recompute=recompute)
     print(
         f"memory estimate with one thread: about {memory.total / 1e6:,.0f} MB at the peak, of which (MB)\n"
         f"  at all times: weights {memory.weights / 1e6:,.0f}, gradients {memory.gradients / 1e6:,.0f}, "

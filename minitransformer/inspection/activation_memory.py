@@ -12,6 +12,7 @@ import numpy as np
 from minitransformer.backend import use_backend
 from minitransformer.config import Seq2SeqConfig, TransformerConfig
 from minitransformer.core import Layer, Parameter
+from minitransformer.layers.since_2017.recompute import recomputed
 from minitransformer.models.before_2017.recurrent import Seq2Seq
 from minitransformer.models.transformer import Transformer
 
@@ -33,20 +34,26 @@ class Kept(NamedTuple):
 
 
 def kept_activations(
-    config: TransformerConfig, batch: int, source_length: int, target_length: int, kind: type[Layer] = Transformer
+    config: TransformerConfig,
+    batch: int,
+    source_length: int,
+    target_length: int,
+    kind: type[Layer] = Transformer,
+    recompute: bool = False,
 ) -> list[Kept]:
     """The arrays that one float32 training step of a model for `config` keeps, in the order of forward -> list of Kept.
 
     `kind` is the model's class; GPT and BERT read only the target. The function runs one step, with dropout, of a model
     with the same layers and switches but small, distinct sizes, walks its caches, and replaces the lengths in their
     shapes by the real ones. Parameters do not count, and an array that two caches share counts once. The layers of a
-    stack are one row, `layers.*`. The step always runs on NumPy, where the owner of an array's memory is known.
+    stack are one row, `layers.*`; with `recompute` they are `Recomputed`. The step always runs on NumPy, where the
+    owner of an array's memory is known.
     """
     real = _with_products({**_real_sizes(config), "B": batch, "S": source_length, "T": target_length})
     letters_of = {length: letters for letters, length in _with_products(_small_sizes(config)).items()}
     rows: dict[str, Kept] = {}
     with use_backend("numpy"):
-        step = _small_step(config, kind)
+        step = _small_step(config, kind, recompute)
     for name, array in _distinct_arrays(step):
         letters = tuple("1" if length == 1 else letters_of[length] for length in array.shape)
         shape = tuple(1 if letter == "1" else real[letter] for letter in letters)
@@ -141,12 +148,15 @@ def _small_model(config: TransformerConfig, kind: type[Any]) -> Any:
     return kind(small, seed=None)
 
 
-def _small_step(config: TransformerConfig, kind: type[Layer]) -> tuple[list[Parameter], dict[str, Any]]:
+def _small_step(
+    config: TransformerConfig, kind: type[Layer], recompute: bool
+) -> tuple[list[Parameter], dict[str, Any]]:
     """The parameters of a small model with the same layers, and what it keeps when the loss is computed.
 
     Logits are not kept: `blockwise_loss` makes and drops them a block at a time.
     """
     model = _small_model(config, kind)
+    model = recomputed(model) if recompute else model
     source, target = (np.ones((SMALL["B"], SMALL[letter]), int) for letter in "ST")
     source[0, -1] = target[0, -1] = 0  # padding
     inputs = (source, target) if kind is Transformer else (target,)

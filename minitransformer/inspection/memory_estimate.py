@@ -45,36 +45,55 @@ def training_memory(
     num_threads: int = 1,
     averages: int = 0,
     shards: int = 1,
+    recompute: bool = False,
 ) -> TrainingMemory:
     """The peak memory of training a model for `config` -> TrainingMemory.
 
     `num_threads` threads, each with a replica of the model, together compute `rows` sequences at one time. `lengths`
     are those of source and target, or of the one sequence that a GPT or BERT reads. `averages` copies of the weights
-    are kept for their mean. Adam's running means are spread over `shards` processes.
+    are kept for their mean. Adam's running means are spread over `shards` processes. With
+    `recompute` only inputs of layers are kept, and the caches of one layer at a time are part of the work.
     tests/inspection/test_memory_estimate.py checks that the estimate is within a fifth of the peak of a training
     process.
     """
     one_copy = FLOAT * count_parameters(config, kind)
     source, target = lengths[0], lengths[-1]
-    kept = sum(row.bytes * row.count for row in kept_activations(config, rows, source, target, kind))
+    kept = kept_activations(config, rows, source, target, kind)
+    again = _largest_layer(kept) if recompute else 0
+    kept = kept_activations(config, rows, source, target, kind, recompute=True) if recompute else kept
     return TrainingMemory(
         weights=one_copy,
         gradients=num_threads * one_copy,
         moments=2 * one_copy // shards,
         averages=averages * one_copy,
-        kept=kept,
-        work=_work(config, rows, max(lengths), num_threads),
+        kept=_bytes(kept),
+        work=_work(config, rows, max(lengths), num_threads, again),
         saving=one_copy * (1 + 2 * ARRAYS_SAVED),  # the weights, the bytes of every array, the whole file
     )
 
 
-def _work(config, rows, length, num_threads):
+def _bytes(rows):
+    return sum(row.bytes * row.count for row in rows)
+
+
+def _largest_layer(rows):
+    """The bytes that one layer keeps, of the stack in which that is most."""
+    stacks: dict[str, list] = {}
+    for row in rows:
+        stack, _, inside = row.name.partition(".layers.")
+        if inside:
+            stacks.setdefault(stack, []).append(row)
+    return max(_bytes(found) / max(row.count for row in found) for found in stacks.values())
+
+
+def _work(config, rows, length, num_threads, again):
     """The temporary arrays of one layer, or those of the loss if they are larger.
 
     A layer has two of the size of its largest inner array, and six of the size of its input. The largest inner array is
     the feed-forward network's activation or the attention weights; dropout on the latter needs a third one, and only
     full attention has all of them at one time. The loss has a block of logits for each thread, a copy of a part of it,
-    what the head keeps for the block, and the gradient of the head's input.
+    what the head keeps for the block, and the gradient of the head's input. `again` are the bytes that a layer has made
+    anew, for its backward pass.
     """
     N, C, V = rows * length, config.d_model, config.vocab_size
     attention = config.num_heads * length * (1.5 if config.attention_dropout else 1)
@@ -83,4 +102,4 @@ def _work(config, rows, length, num_threads):
     layer = N * (2 * max(config.d_ff, attention) + 6 * C)
     tokens = min(N, num_threads * max(1, most_logits() // V))  # in the threads' blocks
     loss = tokens * V + min(num_threads * BLOCK, tokens * V) + 5 * tokens * C + N * C
-    return FLOAT * int(max(layer, loss))
+    return int(max(FLOAT * layer + again, FLOAT * loss))

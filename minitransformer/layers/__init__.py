@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from minitransformer.layers.since_2017.feed_forward import ActivatedFeedForward
     from minitransformer.layers.since_2017.lora import LoRALinear, add_lora, lora_adapters, remove_lora
     from minitransformer.layers.since_2017.memory_attention import MemoryAttention
+    from minitransformer.layers.since_2017.recompute import Recomputed, recomputed
     from minitransformer.layers.since_2017.rms_norm import RMSNorm
 
 __all__ = [
@@ -55,12 +56,14 @@ __all__ = [
     "OutputProjection",
     "PositionalEncoding",
     "RMSNorm",
+    "Recomputed",
     "RelativePositions",
     "Residual",
     "RotaryPositions",
     "SelfAttention",
     "add_lora",
     "lora_adapters",
+    "recomputed",
     "remove_lora",
 ]
 
@@ -76,6 +79,7 @@ __getattr__ = importer(
         "since_2017.lora",
         "since_2017.memory_attention",
         "before_2017.positions",
+        "since_2017.recompute",
         "before_2017.recurrent",
         "since_2017.rms_norm",
     ),

@@ -33,14 +33,13 @@ def check_memory(
     threads = options.threads or 1
     has_read = FLOATS_RESUMED if resumed else 1 if getattr(options, "from_", None) else 0
 
-    def needed(parts: int) -> int:
+    def needed(parts: int, recompute: bool = options.recompute) -> int:
         micro_batch_size = -(-sequences // parts)
         num_threads = useful_threads(threads, micro_batch_size, sum(lengths), config.d_model)
         rows = num_threads * -(-micro_batch_size // num_threads)
         shards = connect().size if options.shard_optimizer else 1
-        memory = training_memory(
-            config, rows, lengths, recipe.memory_like or model_class, num_threads, averages, shards
-        )
+        kind = recipe.memory_like or model_class
+        memory = training_memory(config, rows, lengths, kind, num_threads, averages, shards, recompute)
         return connect().processes_here * (memory.total - has_read * memory.weights)
 
     whole = needed(options.grad_accumulation_steps)
@@ -54,8 +53,10 @@ def check_memory(
     raise ValueError(f"{need}: {'; '.join(advice)}")
 
 
-def _advice(options: TrainOptions, needed: Callable[[int], int], free: int, resumed: bool) -> Iterator[str]:
-    """What would need less: more micro batches, or smaller sizes, unless the run is `resumed`."""
+def _advice(options: TrainOptions, needed: Callable[..., int], free: int, resumed: bool) -> Iterator[str]:
+    """What would need less: to recompute, more micro batches, or smaller sizes, unless the run is `resumed`."""
+    if not options.recompute and (less := needed(options.grad_accumulation_steps, recompute=True)) <= free:
+        yield f"--recompute computes the same with {_gigabytes(less)}, in more time"
     sizes = ("length",) if getattr(options, "from_", None) else SIZES  # a model to start from has the others
     smaller = [option_name(name) for name in sizes if getattr(options, name, None) not in (None, SMALLEST)]
     parts = options.grad_accumulation_steps * 2

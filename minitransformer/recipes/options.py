@@ -145,6 +145,9 @@ class TrainOptions:
     grad_accumulation_steps: int = of_the_computation(
         1, "micro batches per batch; more of them need less memory", check_integer
     )
+    recompute: bool = of_the_computation(
+        False, "keep each layer's input alone, and compute the layer again in the backward pass: less memory, more time"
+    )
     deterministic: bool = of_the_computation(
         False, "add up the parts of a gradient in a fixed order, for bit-identical results"
     )
@@ -205,6 +208,7 @@ class TrainOptions:
             grad_accumulation_steps=self.grad_accumulation_steps,
             eval_interval=eval_interval,
             detect_anomaly=self.detect_anomaly,
+            recompute=self.recompute,
             deterministic=self.deterministic,
         )
 

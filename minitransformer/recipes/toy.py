@@ -36,7 +36,7 @@ from minitransformer.vocabulary import EOS, PAD
 Model = Transformer | GPT | Seq2Seq
 MODELS: dict[str, type[Model]] = {"transformer": Transformer, "gpt": GPT, **dict.fromkeys(RECURRENT, Seq2Seq)}
 # options that a recurrent model cannot have
-OF_TRANSFORMERS = ("positions", "norm", "mine", "optimizer", *LAYER_OPTIONS)
+OF_TRANSFORMERS = ("positions", "norm", "mine", "optimizer", "recompute", *LAYER_OPTIONS)
 ATTENTION_TITLES: dict[type[Model], str] = {
     Transformer: "Cross-attention of the last decoder layer",
     GPT: "Self-attention of the last layer",

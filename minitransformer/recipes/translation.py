@@ -47,7 +47,7 @@ REASONS = {
     "steps": "every pair is read about 6 times, and if there are few, many times",
 }
 TOKENS_AT_A_TIME = 4000  # of a batch outside training
-OF_TRANSFORMERS = ("positions", "norm", "num_heads", "optimizer", *LAYER_OPTIONS)
+OF_TRANSFORMERS = ("positions", "norm", "num_heads", "optimizer", "recompute", *LAYER_OPTIONS)
 Model = Transformer | Seq2Seq
 
 

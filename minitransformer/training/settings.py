@@ -19,6 +19,8 @@ class TrainingSettings:
         grad_accumulation_steps: micro batches of a batch, computed one after another to save memory.
         eval_interval: steps between two calls of the evaluation callback.
         detect_anomaly: check every layer in every step, to name the first that is not finite. Slow.
+        recompute: keep the input of each layer instead of its cache, and compute forward again in the backward pass
+            (see `Recomputed`). Less memory, more time, the same bits.
         deterministic: add up the gradients of processes and of micro batches in their order, each computed alone. N
             processes then give the same bits as one with N micro batches, without dropout.
     """
@@ -30,6 +32,7 @@ class TrainingSettings:
     grad_accumulation_steps: int = 1
     eval_interval: int = 1
     detect_anomaly: bool = False
+    recompute: bool = False
     deterministic: bool = False
 
     def __post_init__(self) -> None:

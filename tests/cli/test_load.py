@@ -8,6 +8,7 @@ import pytest
 
 from experiments.measuring.timing import resident_peak
 from minitransformer.backend import use_backend
+from minitransformer.layers import Recomputed
 from minitransformer.models import BERT, GPT
 from minitransformer.recipes import memory
 from minitransformer.system import devices
@@ -116,6 +117,28 @@ def test_run_with_micro_batches_is_resumed_with_the_same_bits(free, capsys, tmp_
     assert run(capsys, *RESUMED, "--grad-accumulation-steps", 3, "--runs", "whole").status == 0
     resumed, whole = (read_safetensors(tmp_path / name / "copy" / "model.safetensors")[0] for name in ("runs", "whole"))
     assert same_weights(resumed, whole)
+
+
+def test_to_recompute_is_advised_if_it_fits_and_gives_a_resumed_run_the_same_bits(free, capsys, tmp_path, monkeypatch):
+    free(None)
+    stop_after_two(capsys)
+    free(44 * MB)
+    resume = ("train", "--resume", "runs/copy")
+    refused = run(capsys, *resume)
+    assert refused.status == 2
+    assert re.search("MB are free: --recompute computes the same with .*, in more time;", refused.err)
+    need, less = needed(refused.err)
+    assert less < 44 * MB < need
+    again = []
+    monkeypatch.setattr(Recomputed, "backward", counting(Recomputed.backward, again))
+    resumed = run(capsys, *resume, "--recompute")
+    assert len(again) > 0
+    assert (resumed.status, resumed.err) == (0, "")
+    assert "bit-identical" not in resumed.out
+    free(None)
+    assert run(capsys, *RESUMED, "--runs", "whole").status == 0
+    weights = [read_safetensors(tmp_path / name / "copy" / "model.safetensors")[0] for name in ("runs", "whole")]
+    assert same_weights(*weights)
 
 
 @pytest.mark.exhaustive

@@ -87,6 +87,13 @@ def test_the_tiny_model_is_the_one_that_training_builds_for_letters(capsys):
         assert printed["config"] == flat_fields(config)
 
 
+def test_recomputed_layers_keep_their_inputs_alone(capsys):
+    outcomes = (run(capsys, "summary", "base", "--activations", *more, "--json") for more in ((), ("--recompute",)))
+    kept, recomputed = (json.loads(outcome.out.splitlines()[-1]) for outcome in outcomes)
+    assert recomputed["bytes"] < kept["bytes"] / 15
+    assert {row["count"] for row in recomputed["kept"] if ".layers.*." in row["name"]} == {1, 6}
+
+
 @pytest.mark.parametrize("arguments", [("tiny",), ("big", "--activations"), ("--help",)])
 def test_no_line_is_wider_than_80_columns(arguments, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")

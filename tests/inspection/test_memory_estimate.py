@@ -15,6 +15,7 @@ from minitransformer.data import Batch
 from minitransformer.data.text import TextBatch
 from minitransformer.inspection.activation_memory import count_parameters, kept_activations
 from minitransformer.inspection.memory_estimate import PROCESS, training_memory
+from minitransformer.layers import recomputed
 from minitransformer.models import (
     BERT,
     GPT,
@@ -99,6 +100,19 @@ def test_kept_activations_of_gpt_and_bert_are_those_in_their_caches(kind, positi
     assert held == pytest.approx(expected, rel=0.02)
 
 
+@pytest.mark.parametrize(("kind", "layers"), [(GPT, 3), (Transformer, 2)])
+def test_kept_activations_of_recomputed_layers_are_their_inputs(kind, layers):
+    config = config_of(positions="rope", dropout=0.1, attention_dropout=0.1, num_layers=layers)
+    model, batch = recomputed(kind(config)), batch_for(kind, config, 9, 40)
+    rng = np.random.default_rng(0)
+    model.features(*batch.inputs, rng=rng)
+    _, held, _ = traced(lambda: model.features(*batch.inputs, rng=rng))
+    rows = kept_activations(config, 9, 40, 40, kind, recompute=True)
+    assert held == pytest.approx(sum(row.bytes * row.count for row in rows), rel=0.02)
+    inputs = [row for row in rows if ".layers.*.inputs." in row.name and row.letters == ("B", "T", "C")]
+    assert all(row.bytes == 4 * 9 * 40 * 32 for row in inputs)
+
+
 CASES = {
     "many short sequences": (Transformer, config_of(dropout=0.1), 200, 10),
     "dropout of the attention": (Transformer, config_of(max_len=200, attention_dropout=0.1), 3, 200),
@@ -132,6 +146,26 @@ def test_the_estimate_is_within_a_tenth_of_what_the_arrays_take(case, record_pro
     estimate = memory._replace(saving=0).total - PROCESS  # Python's arrays alone, and no checkpoint
     record_property("estimate / peak", round(estimate / peak, 3))
     assert estimate == pytest.approx(peak, rel=0.1)
+
+
+@pytest.mark.parametrize("layers", [4, *(pytest.param(count, marks=pytest.mark.exhaustive) for count in (12, 24))])
+def test_the_estimate_with_recompute_is_within_a_tenth_of_what_the_arrays_take(layers, record_property):
+    config = gpt_config(90, d_model=64, num_heads=4, d_ff=256, num_layers=layers, max_len=64)
+    batch = batch_for(GPT, config, 32, 64)
+
+    def peak(recompute):
+        model = GPT(config)
+        trainer = Trainer(model, threads=1)
+        if recompute:
+            trainer.workers.gradients[0].model = recomputed(model)
+        trainer.step(batch, 1e-3)
+        return traced(lambda: trainer.step(batch, 1e-3))[2]
+
+    for recompute in (False, True):
+        estimate = training_memory(config, 32, (64,), GPT, recompute=recompute)
+        step = estimate.kept + estimate.work
+        record_property(f"estimate / peak, {recompute=}", round(step / peak(recompute), 3))
+        assert step == pytest.approx(peak(recompute), rel=0.1)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads Linux's own peak")

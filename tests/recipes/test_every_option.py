@@ -152,6 +152,6 @@ def test_options_that_do_not_change_what_is_learned_are_these():
     assert {name for name, field in ALL.items() if not field.metadata["identity"]} == {
         *("threads", "grad_accumulation_steps", "deterministic", "shard_optimizer"),  # other rounding
         *("timeout", "checkpoint_interval", "keep_checkpoints", "eval_interval", "detect_anomaly", "force"),
-        *("overwrite", "runs", "name"),
+        *("overwrite", "runs", "name", "recompute"),
     }
     assert len(dataclasses.fields(TrainOptions)) > 15

@@ -18,11 +18,12 @@ from minitransformer.functional import (
     split_heads,
     token_log_probs,
 )
-from minitransformer.layers import LSTM, Conv1d, Dropout, Linear, MemoryAttention, SelfAttention
+from minitransformer.layers import LSTM, Conv1d, Dropout, Linear, MemoryAttention, SelfAttention, recomputed
 from minitransformer.models import (
     BERT,
     GPT,
     ConvConfig,
+    Seq2Seq,
     Seq2SeqConfig,
     Transformer,
     TransformerConfig,
@@ -177,6 +178,7 @@ ARRAYS = [
     library("Conv1d", "a mask of numbers", TypeError, lambda: Conv1d(4, 3, 2)(numbers(2, 5, 4), numbers(2, 5))),
     library("Conv1d", "decoding with later tokens", ValueError, lambda: Conv1d(4, 3, 2, causal=False).make_buffer(2)),
     library("ConvConfig", "an unknown activation", ValueError, lambda: ConvConfig(11, activation="gelu")),
+    library("recomputed", "a model without stacks", ValueError, lambda: recomputed(Seq2Seq(Seq2SeqConfig(11, 8, 8)))),
     library("LSTM", "no hidden units", ValueError, lambda: LSTM(4, 0)),
     library("LSTM", "an input of another width", ValueError, lambda: LSTM(4, 3)(numbers(2, 5, 6))),
     library("LSTM", "one sequence without the batch axis", ValueError, lambda: LSTM(4, 3)(numbers(2, 4))),

@@ -175,6 +175,14 @@ def decoder(d: Draw, kind: type[Layer], mask: str, **switches: Any) -> Problem:
     return layer_problem(layer, d, target_and_memory(d), masks)
 
 
+def recomputed(d: Draw, decoder: bool) -> Problem:
+    """An encoder or decoder layer with dropout, which backward computes a second time."""
+    build = builder(config(d.n, DROPOUT), dtype=d.dtype)
+    layer = L.Recomputed(build.decoder_layer() if decoder else build.encoder_layer())
+    inputs = target_and_memory(d) if decoder else target(d)
+    return layer_problem(layer, d, inputs, {"allowed": d.mask("both", d.n.T, d.n.T)})
+
+
 register("Linear", L.Linear, linear)
 register("LoRALinear", L.LoRALinear, lora)
 register("Linear bias=False", L.Linear, linear, bias=False)
@@ -241,6 +249,8 @@ for norm in NORMS:
     for kind, make in STACKS[1::2] if norm != "sandwich" else ():
         row = f"{kind.__name__} norm={norm} normalization=rms activation=swiglu bias=False"
         register(row, kind, make, stack=True, kind=kind, mask="both", norm=norm, dropout=DROPOUT, **MODERN)
+for decodes in (False, True):
+    register(f"Recomputed decoder={decodes}", L.Recomputed, recomputed, stack=True, decoder=decodes)
 for kind, fields in ATTENTION_KINDS.items():
     fields = {"stack": True, "dropout": DROPOUT, "mask": "padding", **fields}
     register(f"Encoder attention={kind}", L.Encoder, encoder, kind=L.Encoder, **fields)

@@ -87,7 +87,7 @@ class Strategy:
         self.num_threads = self.communicator.collect(threads)[0]
         rank, alone = self.communicator.rank, optimizer.parameters if settings.deterministic else ()
         self.seed = [settings.seed, 2]
-        self.workers = DataParallel(model, loss_fn, self.num_threads, self.seed, rank)
+        self.workers = DataParallel(model, loss_fn, self.num_threads, self.seed, rank, settings.recompute)
         optimizer.team = self.workers.team
         gradients: Gradients = self.workers if self.num_threads > 1 else self.workers.gradients[0]
         if type(loss_fn) is CrossEntropyLoss:  # to any other loss, padding may mean something

@@ -18,6 +18,7 @@ from minitransformer.backend import backend_name
 from minitransformer.config import ModelConfig
 from minitransformer.core import Layer, Parameter
 from minitransformer.data.task import TrainingBatch
+from minitransformer.layers.since_2017.recompute import recomputed
 from minitransformer.system.generators import make_generator
 from minitransformer.system.process import ThreadTeam, blas_threads
 from minitransformer.training.parallel.parts import count_terms, gradients_of, shares_of, weighted
@@ -33,6 +34,7 @@ class DataParallel:
     `num_threads` is by default the number that `default_team_size` returns. Each thread draws its dropout masks from a
     generator of its own, seeded with `seed` and the thread's number. With several processes, their threads are numbered
     one after another, in the order of the ranks. The same seed and number of threads give bit-identical results.
+    With `recompute`, each layer is `Recomputed`.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class DataParallel:
         num_threads: int | None = None,
         seed: int | list[int] = 0,
         rank: int = 0,
+        recompute: bool = False,
     ) -> None:
         self.team = ThreadTeam(num_threads or default_team_size())
         self.loss_fn = loss_fn
@@ -50,7 +53,8 @@ class DataParallel:
         seeds = [seed] if isinstance(seed, int) else list(seed)
         numbers = range(rank * self.team.size, (rank + 1) * self.team.size)
         rngs = [make_generator([*seeds, i] if i else seeds) for i in numbers]
-        self.gradients = [gradients_of(replica, loss_fn, rng) for replica, rng in zip(self.replicas, rngs, strict=True)]
+        models = [recomputed(one) for one in self.replicas] if recompute else self.replicas
+        self.gradients = [gradients_of(one, loss_fn, rng) for one, rng in zip(models, rngs, strict=True)]
 
     @property
     def rngs(self) -> list[np.random.Generator]:
