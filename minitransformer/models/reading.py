@@ -8,7 +8,7 @@ from minitransformer.backend import backend_name, xp
 from minitransformer.layers.since_2017.blockwise import has_features
 from minitransformer.layers.stack import LayerStack
 
-SLICE = 4096  # tokens that are read at a time
+SLICE = 2048  # tokens that are read at a time: of 512 to 8,192, a BERT of 384 features was read fastest by so many
 
 
 def read(method: Callable[..., Any], *inputs: Any, **options: Any) -> Any:
