@@ -509,7 +509,7 @@ for name, change in MISTAKES.items():
 #
 # Then nothing is approximated, not even rounded otherwise: all gradients are the same to the last bit. In our library
 # this is `Recomputed`, which goes around any layer, and `minitransformer train text --recompute`; what it saves is
-# measured in docs/processes.md. And if nobody will ask for a gradient? Then not even x has to be kept: a model that
+# measured in docs/benchmarks.md. And if nobody will ask for a gradient? Then not even x has to be kept: a model that
 # only reads holds the arrays of one layer, however deep it is.
 
 # %% [markdown]
