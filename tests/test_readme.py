@@ -21,9 +21,9 @@ from tests.interop.given import GPT2_FILE, make_state, save
 
 ROOT = Path(__file__).parent.parent
 PAGES = (ROOT / "README.md", ROOT / "lessons" / "README.md", *sorted((ROOT / "docs").glob("*.md")))
-BLOCKS = {  # of Python, on each page; run here, in test_walk.py, test_classify.py or test_recording.py
+BLOCKS = {  # of Python, on each page; run here, in test_walk.py, test_classify.py, test_embed.py or test_recording.py
     **{"README.md": 2, "attention.md": 1, "exercises.md": 2, "library.md": 4, "models.md": 1, "preferences.md": 2},
-    **{"fine-tuning.md": 3, "inside.md": 1, "processes.md": 1, "sharpness.md": 1, "translation.md": 1},
+    **{"fine-tuning.md": 4, "inside.md": 1, "processes.md": 1, "sharpness.md": 1, "translation.md": 1},
 }
 README = (ROOT / "README.md").read_text("utf-8")
 

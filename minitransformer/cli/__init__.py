@@ -49,6 +49,7 @@ GROUPS = {
     },
     "Train and use": {
         "evaluate": "find the perplexity of a language model on a text",
+        "embed": "find the lines of a text that mean about the same",
         "summary": "show the layers, shapes and parameters of a model",
         "devices": "list the available devices: the CPU, and NVIDIA GPUs",
     },
@@ -60,7 +61,7 @@ GROUPS = {
 COMMANDS = tuple(name for group in GROUPS.values() for name in group)
 # the commands that draw random numbers, and those that compute on a GPU, too; `train` has a --seed of its own
 WITH_SEED = ("generate", "explore", "gradcheck")
-WITH_BACKEND = ("train", "generate", "translate", "evaluate", "gradcheck", "bench", "experiment")
+WITH_BACKEND = ("train", "generate", "translate", "embed", "evaluate", "gradcheck", "bench", "experiment")
 
 # errors that bad input or the system causes; they get one line and exit status 2
 INPUT_ERRORS = (

