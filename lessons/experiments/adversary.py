@@ -21,22 +21,19 @@ import numpy as np
 
 from experiments.attention_kinds import options_of, train_as
 from experiments.faithfulness import judge, sources_of
-from experiments.measuring.paired import grouped, interval, judged, plus_minus, train_steps
+from experiments.measuring.paired import interval, judged, plus_minus, train_steps
 from experiments.measuring.taps import judge_move, moved, tapped
-from experiments.report import Figure, Options, Rows, Table
-from minitransformer.backend import to_host
-from minitransformer.data import get_task
+from experiments.report import Figure, Options, Rows, Table, by_name, draw_map, grouped, listed
+from minitransformer import Adam, Transformer, get_task, named_config, to_host
 from minitransformer.evaluation import decode_and_score
 from minitransformer.functional import softmax
 from minitransformer.inspection import Rows as GivenRows
 from minitransformer.inspection import intervene
-from minitransformer.models import Transformer, named_config
 from minitransformer.plotting import COLORS, pyplot
 from minitransformer.recipes import get_recipe
 from minitransformer.recipes.text import spread_windows
-from minitransformer.system.process import limit_threads
 from minitransformer.system.progress import tqdm
-from minitransformer.training import Adam, clip_grad_norm
+from minitransformer.training import clip_grad_norm
 
 SECONDS = {True: 25, False: 600}
 SEEDS = {True: 1, False: 3}
@@ -50,6 +47,7 @@ MOVED = {True: 1, False: 3}  # words, or windows of the text, whose weights are 
 LAST = 8  # queries of a window
 TEXT: dict[str, Any] = {"tokenizer": "characters", "d_model": 64, "num_layers": 2, "length": 64, "batch_size": 16}
 TEXT_STEPS = {True: 20, False: 200}
+WHO = ("model", "adversary")
 SCORES = ("attention", "rollout", "gradient x input", "integrated gradients")
 
 
@@ -87,14 +85,12 @@ def compare(model: Any, other: Any, batch: Any) -> dict[str, float]:
     (p, a, a_heads), (q, b, b_heads) = look(model, batch), look(other, batch)
     counted = model.config.tokens(batch.targets)
     first = a.argmax(axis=-1)
-    same_heads = [
-        (x.argmax(axis=-1) == y.argmax(axis=-1))[counted].mean() for x, y in zip(a_heads, b_heads, strict=True)
-    ]
+    same_heads = (a_heads.argmax(axis=-1) == b_heads.argmax(axis=-1))[:, counted]
     return {
         "exact": decode_and_score(other, batch)[1],
         "distance": float(0.5 * abs(p - q).sum(axis=-1)[counted].mean()),
         "same first": float((first == b.argmax(axis=-1))[counted].mean()),
-        "same first, heads": float(np.mean(same_heads)),
+        "same first, heads": float(same_heads.mean()),
         "maps": float(0.5 * abs(a - b).sum(axis=-1)[counted].mean()),
         "weight on it": float(np.take_along_axis(b, first[..., None], axis=-1)[..., 0][counted].mean()),
     }
@@ -135,32 +131,24 @@ def rows(options: Options) -> Rows:
     quick, data, models = options.quick, get_task("reverse"), []
     test = data.held_out_batch(np.random.default_rng(1), TESTED[quick])
     found: Rows = {"adversaries": [], "heads": [], "moves": [], "examples": []}
-    seeds = range(options.seed, options.seed + SEEDS[quick])
-    with limit_threads(1):
-        for seed in tqdm(seeds, unit="seed"):
-            start = time.process_time()
-            model = Transformer(named_config("tiny", len(data.vocabulary), num_heads=HEADS, dropout=0.0), seed=seed)
-            train_steps(model, data, STEPS[quick], seed, PEAK)
-            trained = time.process_time()
-            models.append((model, fool(model, data, FOOLED[quick], seed)))
-            times = {"seconds": trained - start, "seconds to fool": time.process_time() - trained}
-            whole = compare(model, model, test)["exact"]
-            row = {"seed": seed, **times, "whole": whole, **compare(*models[-1], test)}
-            found["adversaries"].append({**row, **faithful(data, models[-1], quick)})
-            words = sources_batch(data, MOVED[quick])
-            for name, one in zip(("model", "adversary"), models[-1], strict=True):
-                keep(found, move(one, words.inputs, data.max_len + 1, {"model": name, "seed": seed}))
-            keep(found, move(*text_model(seed, quick), LAST, {"model": "GPT", "seed": seed}))
-        for row, (model, _), (other, _) in zip(found["adversaries"], models, models[1:] + models[:1], strict=True):
-            row["another seed"] = compare(model, other, test)["same first"]
-    found["examples"] = [example(data, pair) for pair in zip(("model", "adversary"), models[0], strict=True)]
+    for seed in tqdm(options.seeds, unit="seed"):
+        model = Transformer(named_config("tiny", len(data.vocabulary), num_heads=HEADS, dropout=0.0), seed=seed)
+        trained, start = train_steps(model, data, STEPS[quick], seed, PEAK), time.process_time()
+        models.append((model, fool(model, data, FOOLED[quick], seed)))
+        times = {"seconds": trained["seconds"], "seconds to fool": time.process_time() - start}
+        whole = compare(model, model, test)["exact"]
+        row = {"seed": seed, **times, "whole": whole, **compare(*models[-1], test)}
+        found["adversaries"].append({**row, **faithful(data, models[-1], quick)})
+        words = sources_batch(data, MOVED[quick])
+        words_moved = [(*each, words.inputs, data.max_len + 1) for each in zip(WHO, models[-1], strict=True)]
+        for name, one, inputs, last in (*words_moved, ("GPT", *text_model(seed, quick), LAST)):
+            each, change = move(one, inputs, last, {"model": name, "seed": seed})
+            found["heads"] += each
+            found["moves"].append(change)
+    for row, (model, _), (other, _) in zip(found["adversaries"], models, models[1:] + models[:1], strict=True):
+        row["another seed"] = compare(model, other, test)["same first"]
+    found["examples"] = [example(data, name, model) for name, model in zip(WHO, models[0], strict=True)]
     return found
-
-
-def keep(found: Rows, result: tuple[list, dict[str, Any]]) -> None:
-    """Add the rows of heads and of a move."""
-    found["heads"] += result[0]
-    found["moves"].append(result[1])
 
 
 def sources_batch(data: Any, count: int) -> Any:
@@ -183,9 +171,8 @@ def text_model(seed: int, quick: bool) -> tuple[Any, list[np.ndarray]]:
     return model, [spread_windows(data).ids[: MOVED[quick]]]
 
 
-def example(data: Any, pair: tuple[str, Any]) -> dict[str, Any]:
+def example(data: Any, name: str, model: Any) -> dict[str, Any]:
     """The map of one word, and the answer."""
-    name, model = pair
     batch = sources_batch(data, 1)
     p, seen, _ = look(model, batch)
     letters = [[data.vocabulary[i].strip("<>") for i in ids] for ids in (batch.source[0], p[0].argmax(axis=-1))]
@@ -194,34 +181,22 @@ def example(data: Any, pair: tuple[str, Any]) -> dict[str, Any]:
 
 def tables(rows: Rows) -> list[Table]:
     """The adversary of each seed; the scores before and after; and how much weight could move."""
-    columns = {
+    times = {"seed": ("seed",), "CPU s": ("seconds", ".0f"), "to fool": ("seconds to fool", ".0f")}
+    shares = {
         **{"exact": "whole", "exact, adversary": "exact", "answers apart": "distance", "maps apart": "maps"},
         **{"same largest weight": "same first", "in a head": "same first, heads", "another seed": "another seed"},
     }
-    each = [
-        [
-            *(str(row["seed"]), f"{row['seconds']:.0f}", f"{row['seconds to fool']:.0f}"),
-            *(f"{row[key]:.3f}" for key in columns.values()),
-        ]
-        for row in rows["adversaries"]
-    ]
-    ranks = [
-        [
-            *(score, *(plus_minus([row[when][score] for row in rows["adversaries"]]) for when in ("before", "after"))),
-            plus_minus(falls(rows, score)),
-        ]
-        for score in SCORES
-    ]
-    movable = [
-        [
-            *(*about, *(f"{np.mean([row[key] for row in found]):.2f}" for key in ("directions", "largest", "left"))),
-            *(plus_minus(by_seed(found, "moved")), f"{max(row['moved'] for row in found):.2f}"),
-        ]
-        for about, found in grouped(rows["heads"], "model", "attention").items()
-    ]
+    ranks, movable = [], []
+    for score in SCORES:
+        both = (plus_minus([row[when][score] for row in rows["adversaries"]]) for when in ("before", "after"))
+        ranks.append([score, *both, plus_minus(falls(rows, score))])
+    for about, found in grouped(rows["heads"], "model", "attention").items():
+        means = (f"{np.mean([row[key] for row in found]):.2f}" for key in ("directions", "largest", "left"))
+        most = max(row["moved"] for row in found)
+        movable.append([*about, *means, plus_minus(by_seed(found, "moved")), f"{most:.2f}"])
     heading = ["of", "attention", "directions", "largest weight", "least it can be", "can move", "in one head"]
     return [
-        Table("adversaries", ["seed", "CPU s", "to fool", *columns], each),
+        listed("adversaries", rows["adversaries"], times | {name: (key, ".3f") for name, key in shares.items()}),
         Table("rank correlation with the effect", ["score", "model", "adversary", "fall"], ranks),
         Table("weight that can move without training", heading, movable),
     ]
@@ -253,12 +228,10 @@ def findings(rows: Rows) -> list[str]:
     for score in ("attention", "gradient x input"):
         word = judged(*interval(falls(rows, score)), "rises", "falls", "does not measurably change")
         lines.append(f"The rank correlation of {score} with the effect {word}: {plus_minus(falls(rows, score))} lower.")
-    mean, half = interval(
-        [a - b for a, b in zip(falls(rows, "attention"), falls(rows, "gradient x input"), strict=True)]
-    )
+    mean, half = interval(np.subtract(falls(rows, "attention"), falls(rows, "gradient x input")).tolist())
     word = judged(mean, half, "less", "more", "not measurably more or less")
     lines.append(f"That of attention falls {word} than that of gradient x input ({mean:+.2f} ± {half:.2f}).")
-    for (name,), heads in grouped(rows["heads"], "model").items():
+    for name, heads in by_name(rows["heads"], "model").items():
         change = max(row["change"] / row["size"] for row in rows["moves"] if row["model"] == name)
         lines.append(
             f"{name}: {plus_minus(by_seed(heads, 'moved'))} of the weight can move without training, at most "
@@ -273,18 +246,12 @@ def draw(rows: Rows) -> Figure:
     figure, axes = pyplot().subplots(1, 3, figsize=(12.5, 4.2), width_ratios=(1, 1, 1.3))
     most = max(np.max(shown["weights"]) for shown in rows["examples"])
     for axis, shown in zip(axes, rows["examples"], strict=False):
-        image = axis.imshow(shown["weights"], vmin=0.0, vmax=most, aspect="auto")
-        axis.set_xticks(range(len(shown["source"])), shown["source"])
-        axis.set_yticks(range(len(shown["answer"])), shown["answer"])
-        axis.tick_params(length=0)
-        axis.set(
-            title=f"cross-attention of the {shown['model']}",
-            xlabel="letter of the word",
-            ylabel="letter that it writes",
-        )
+        image = draw_map(axis, shown["weights"], shown["source"], shown["answer"], most)
+        axis.set_title(f"cross-attention of the {shown['model']}")
+        axis.set(xlabel="letter of the word", ylabel="letter that it writes")
     figure.colorbar(image, ax=axes[:2].tolist(), label="weight, mean of heads and layers")
     names = list(dict.fromkeys(row["attention"] for row in rows["heads"]))
-    for i, ((model,), found) in enumerate(grouped(rows["heads"], "model").items()):
+    for i, (model, found) in enumerate(grouped(rows["heads"], "model").items()):
         apart = 0.0 if model == "GPT" else 0.2 * (i - 0.5)
         x = [names.index(row["attention"]) + apart for row in found]
         axes[2].plot(x, [row["moved"] for row in found], ".", color=COLORS[i], label=model)

@@ -11,16 +11,17 @@ import numpy as np
 
 from experiments.measuring.steps import torch_is_installed
 from experiments.measuring.timing import medians, peak_of_process
-from experiments.report import Figure, Options, Rows, Table, pivot
+from experiments.report import Figure, Options, Rows, Table, draw_kinds, legend_below, name_ticks, pivot
 from minitransformer.config import ATTENTION, Strided, TransformerConfig, Windowed
 from minitransformer.functional import causal_mask
 from minitransformer.models.since_2017.build import attention_kind
-from minitransformer.plotting import COLORS, counted, mark_powers, pyplot
-from minitransformer.system.process import blas_threads, keep_freed_memory
+from minitransformer.plotting import counted, pyplot
+from minitransformer.system.process import blas_threads
 from minitransformer.system.progress import tqdm
 
 PER_ROW = 10.0
 SECONDS = {True: 120, False: 300}
+THREADS = None
 HEADS, WIDTH = 8, 64  # of queries, keys and values; batch 1
 WINDOW, STRIDE = 256, 64
 LENGTHS = (256, 512, 1024, 2048, 4096, 8192)
@@ -31,7 +32,6 @@ LONGEST = {"full": 2048, "PyTorch math": 2048}  # both keep T^2 weights: 2 GB an
 
 def rows(options: Options) -> Rows:
     """Seconds and bytes of every kind at each length; without PyTorch, its kinds are left out."""
-    keep_freed_memory()
     threads, calls = blas_threads(), []
     kinds = [kind for kind in KINDS if kind in ATTENTION or torch_is_installed()]
     for length in tqdm(LENGTHS[: 3 if options.quick else None], leave=False, unit="length"):
@@ -65,21 +65,16 @@ def findings(rows: Rows) -> list[str]:
 def draw(rows: Rows) -> Figure:
     """Time and peak memory of each kind over the length of the text, all axes logarithmic."""
     figure, axes = pyplot().subplots(1, 2, figsize=(8.6, 4.2))
-    lengths = sorted({row["length"] for row in rows["calls"]})
-    for i, kind in enumerate(dict.fromkeys(row["kind"] for row in rows["calls"])):
-        chosen = [row for row in rows["calls"] if row["kind"] == kind]
-        style = "s--" if kind.startswith("PyTorch") else "o-"
-        for axis, key, unit in ((axes[0], "seconds", 1e3), (axes[1], "bytes", 1e-6)):
-            values = [unit * row[key] for row in chosen]
-            axis.loglog([row["length"] for row in chosen], values, style, color=COLORS[i], markersize=4, label=kind)
     time_label = f"forward and backward, {counted(rows['calls'][0]['threads'], 'thread')} (ms)"
-    for axis, name in ((axes[0], time_label), (axes[1], "peak memory (MB)")):
-        axis.minorticks_off()
-        axis.set_xticks(lengths, lengths)
-        mark_powers(axis)
-        axis.set(xlabel="length of the text (tokens)", ylabel=name)
+    panels = (("seconds", 1e3, time_label), ("bytes", 1e-6, "peak memory (MB)"))
+    for axis, (key, unit, label) in zip(axes, panels, strict=True):
+        draw_kinds(axis, rows["calls"], "kind", "length", key, unit)
+        name_ticks(axis, sorted({row["length"] for row in rows["calls"]}))
+        axis.set(xlabel="length of the text (tokens)", ylabel=label)
+        for line in axis.lines:
+            line.set(linestyle="--" if "PyTorch" in line.get_label() else "-")
     figure.suptitle("Cost of causal attention as the text grows")
-    figure.legend(*axes[0].get_legend_handles_labels(), ncols=4, loc="outside lower center")
+    legend_below(figure, axes[0])
     return figure
 
 

@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from experiments.report import Figure, Options, Rows, Table
+from experiments.measuring.equal_terms import score_at
+from experiments.report import Figure, Options, Rows, Table, draw_kinds, entries, legend_below, listed, unrolled
+from minitransformer import GPT, TextTask, mean_loss
 from minitransformer.data.tasks import Recall
-from minitransformer.data.text import TextTask
-from minitransformer.evaluation import decode_and_score, mean_loss
 from minitransformer.layers.since_2017.kv_cache import make_kv_caches
-from minitransformer.models import GPT
-from minitransformer.plotting import BLUE, COLORS, GREY, pyplot
+from minitransformer.plotting import BLUE, GREY, pyplot
 from minitransformer.recipes import get_recipe
 from minitransformer.recipes.options import TrainOptions
 from minitransformer.recipes.text import WINDOWS, spread_windows
@@ -24,16 +23,11 @@ from minitransformer.system.progress import tqdm
 from minitransformer.training import History
 
 SECONDS = {True: 60, False: 420}  # at most, on two cores
+THREADS = None
 
 TEXT: dict[str, Any] = {  # options of `train shakespeare`
-    "tokenizer": "characters",
-    "dropout": 0.0,
-    "length": 128,
-    "d_model": 64,
-    "num_layers": 2,
-    "batch_size": 8,
-    "warmup": 50,
-    "peak": 5e-3,
+    **{"tokenizer": "characters", "length": 128, "d_model": 64, "num_layers": 2, "dropout": 0.0},
+    **{"batch_size": 8, "warmup": 50, "peak": 5e-3},
 }
 TEXT_KINDS: dict[str, dict[str, Any]] = {
     "full": {},
@@ -93,16 +87,9 @@ def text_rows(data: TextTask, quick: bool, seed: int) -> list[dict[str, Any]]:
         batches = [spread_windows(data)] if quick else data.held_out_batches(WINDOWS)
         bits, losses = mean_loss(model, batches) / math.log(2), np.array(history.losses)
         full_bits, full_losses = full.setdefault(options.positions, (bits, losses))
-        rows.append(
-            {
-                "kind": kind,
-                "bits": bits,
-                "more": bits - full_bits,
-                "largest_difference": float(abs(losses - full_losses).max()),
-                "parameters": model.num_parameters(),
-                "decoding_bytes": decoding_bytes(model),
-            }
-        )
+        sizes = {"parameters": model.num_parameters(), "decoding_bytes": decoding_bytes(model)}
+        largest = float(abs(losses - full_losses).max())
+        rows.append({"kind": kind, "bits": bits, "more": bits - full_bits, "largest_difference": largest, **sizes})
         tqdm.write(f"{kind}: {bits:.3f} bits per character")
     return rows
 
@@ -118,38 +105,31 @@ def recall_rows(quick: bool, seed: int) -> list[dict[str, Any]]:
     for kind, fields in RECALL_KINDS.items():
         options = options_of("recall", seed, {**RECALL, **fields, "steps": STEPS["recall"][quick]})
         model, _ = train_as("recall", options, get_recipe("recall").data(options))
-        scores = [score_at(model, pairs, TESTED[quick], seed) for pairs in PAIRS]
+        scores = [score_at(model, Recall(n), n + 1, [seed, 4, n], TESTED[quick]) for n in PAIRS]
         rows.append({"kind": kind, "pairs": PAIRS, "exact_match": scores})
         tqdm.write(f"{kind}: {rows[-1]['exact_match'][-1]:.2f} with {PAIRS[-1]} pairs")
     return rows
 
 
-def score_at(model: GPT, pairs: int, count: int, seed: int) -> float:
-    """The share of `count` held-out sources with so many pairs whose answer is right."""
-    rng = np.random.default_rng([seed, 4, pairs])
-    batch = Recall(pairs).batch(rng, count, held_out=True, min_len=pairs + 1)
-    return decode_and_score(model, batch)[1]
-
-
 def tables(rows: Rows) -> list[Table]:
     """Bits per character, compared with full attention with the same positions, and right answers by pairs."""
-    columns = ["attention", "bits per character", "more than full", "difference", "parameters", "KB"]
-    cells = [
-        [
-            *(row["kind"], f"{row['bits']:.3f}"),
-            *(
-                "" if row["kind"].startswith("full") else text
-                for text in (f"{row['more']:+.3f}".replace("+0.000", "0.000"), f"{row['largest_difference']:.1g}")
-            ),
-            *(f"{row['parameters']:,}", f"{row['decoding_bytes'] / 1e3:.0f}"),
-        ]
-        for row in rows["text"]
-    ]
-    pairs = rows["recall"][0]["pairs"]
-    found = [[row["kind"], *(f"{score:.2f}" for score in row["exact_match"])] for row in rows["recall"]]
-    title = f"windows of {TEXT['length']} characters; KB are kept for decoding" if cells else "no text"
-    recall = Table("right answers by pairs; a guess is right in 0.10", ["attention", *map(str, pairs)], found)
-    return [Table(title, columns, cells), recall] if cells else [recall]
+    bits, pairs = rows["text"], rows["recall"][0]["pairs"]
+    columns: dict[str, tuple] = {
+        "attention": ("kind",),
+        "bits per character": ("bits", ".3f"),
+        "more than full": (lambda row: against_full(row, f"{row['more']:+.3f}".replace("+0.000", "0.000")),),
+        "difference": (lambda row: against_full(row, f"{row['largest_difference']:.1g}"),),
+        "parameters": ("parameters", ","),
+        "KB": ("decoding_bytes", ".0f", 1e-3),
+    }
+    found = [listed(f"windows of {TEXT['length']} characters; KB are kept for decoding", bits, columns)] if bits else []
+    columns = {"attention": ("kind",), **entries(pairs, "exact_match", ".2f")}
+    return [*found, listed("right answers by pairs; a guess is right in 0.10", rows["recall"], columns)]
+
+
+def against_full(row: dict[str, Any], text: str) -> str:
+    """The text, which is left out where full attention would be compared with itself."""
+    return "" if row["kind"].startswith("full") else text
 
 
 def findings(rows: Rows) -> list[str]:
@@ -171,12 +151,9 @@ def draw(rows: Rows) -> Figure:
         left.invert_yaxis()
         left.margins(x=0.15)
         left.set(title="Shakespeare", xlabel="bits per character of unseen plays", ylabel="attention")
-    for color, row in zip(COLORS, recall, strict=False):
-        shares = [100 * share for share in row["exact_match"]]
-        right.plot(row["pairs"], shares, "o-", color=color, markersize=4, label=row["kind"])
+    draw_kinds(right, unrolled(recall, "pairs", "exact_match"), "kind", "pairs", "exact_match", 100)
     right.axhline(10, color=GREY, linewidth=1, linestyle="--", label="a guess")
-    right.set(
-        title="Recall: which kind finds the pair?", xlabel="key-value pairs", ylabel="exact answers (%)", ylim=(0, 105)
-    )
-    figure.legend(*right.get_legend_handles_labels(), ncols=5, loc="outside lower center")
+    right.set(title="Recall: which kind finds the pair?", xlabel="key-value pairs")
+    right.set(ylabel="exact answers (%)", ylim=(0, 105))
+    legend_below(figure, right, ncols=5)
     return figure

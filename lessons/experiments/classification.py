@@ -13,24 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from experiments.measuring.paired import compared, grouped, spread, train_steps
-from experiments.report import Options, Rows, Table
-from minitransformer.data import Corpus, MaskedTask, TextTask, load_python_topics
+from experiments.measuring.paired import compared, spread, train_steps
+from experiments.report import Options, Rows, Table, by_name, grouped
+from minitransformer import BERT, BytePairTokenizer, Corpus, MaskedTask, TextTask, bert_config, load_python_topics
 from minitransformer.data.labelled import LabelledTask, docstrings, load_labelled
 from minitransformer.data.text import split_text
-from minitransformer.models import BERT, bert_config
 from minitransformer.recipes.classify import classify
 from minitransformer.recipes.text import fitting_vocab_size
-from minitransformer.system.process import keep_freed_memory, limit_threads
 from minitransformer.system.progress import tqdm
-from minitransformer.tokenizers import BytePairTokenizer
 
 SECONDS = {True: 180, False: 900}
 SEEDS = {True: 1, False: 3}
-SIZES: dict[str, Any] = {
-    **{"d_model": 64, "num_heads": 4, "d_ff": 256, "num_layers": 2},
-    **{"max_len": 64, "positions": "rope"},
-}
+LENGTH = 64  # tokens
+SIZES: dict[str, Any] = {"d_model": 64, "num_heads": 4, "d_ff": 256, "num_layers": 2, "max_len": LENGTH}
 STEPS = {  # {quick: {sentences: steps of classification}}
     True: {200: 15, 1000: 30, sys.maxsize: 100},
     False: {200: 150, 1000: 300, sys.maxsize: 1000},
@@ -55,8 +50,8 @@ def fit(model: BERT, data: Any, batch: int, steps: int, seed: int) -> float:
 def masked(corpus: Corpus, seed: int, steps: int) -> tuple[BytePairTokenizer, dict[str, np.ndarray], float]:
     """The tokenizer, the weights without the head, and the seconds of a masked model."""
     tokenizer = BytePairTokenizer.train(corpus.train, fitting_vocab_size(len(corpus.train)))
-    data = MaskedTask(TextTask(corpus, tokenizer, SIZES["max_len"]))
-    model = BERT(bert_config(data.vocab_size, **SIZES, dropout=0.0), seed=seed)
+    data = MaskedTask(TextTask(corpus, tokenizer, LENGTH))
+    model = BERT(bert_config(data.vocab_size, **SIZES, positions="rope", dropout=0.0), seed=seed)
     seconds = fit(model, data, HIDDEN_BATCH, steps, seed)
     return tokenizer, {name: w for name, w in model.state_dict().items() if not name.startswith("head.")}, seconds
 
@@ -80,10 +75,7 @@ def naive_bayes(train: list, held_out: list) -> float:
 
 def rows(options: Options) -> Rows:
     """For each seed what the classifiers get right, by what they start from and the number of sentences."""
-    keep_freed_memory()
-    seeds = range(options.seed, options.seed + SEEDS[options.quick])
-    with limit_threads(1):
-        return {"classifiers": [row for seed in seeds for row in measure(seed, options.quick)]}
+    return {"classifiers": [row for seed in options.seeds for row in measure(seed, options.quick)]}
 
 
 def measure(seed: int, quick: bool) -> list[dict[str, Any]]:
@@ -104,8 +96,8 @@ def measure(seed: int, quick: bool) -> list[dict[str, Any]]:
             if tokenizer is None:
                 text = "\n".join(sentence for sentence, _ in part)
                 tokenizer = BytePairTokenizer.train(text, fitting_vocab_size(len(text)))
-            data = LabelledTask(part, held_out, tokenizer, SIZES["max_len"])
-            config = bert_config(tokenizer.vocab_size + 1, **SIZES, dropout=0.1)
+            data = LabelledTask(part, held_out, tokenizer, LENGTH)
+            config = bert_config(tokenizer.vocab_size + 1, **SIZES, positions="rope", dropout=0.1)
             model = BERT(config, num_classes=len(data.labels) + 1, seed=seed)
             model.load_state_dict({**model.state_dict(), **weights})
             seconds = fit(model, data, BATCH, steps, seed)
@@ -122,7 +114,7 @@ def tables(rows: Rows) -> list[Table]:
     """What each start gets right, by the number of sentences, and what its masked model took."""
     found, cells = rows["classifiers"], []
     sizes = list(dict.fromkeys(row["sentences"] for row in found))
-    for (name,), group in grouped(found, "start").items():
+    for name, group in by_name(found, "start").items():
         shares = [spread([row["right"] for row in group if row["sentences"] == size], ".1%") for size in sizes]
         before = np.mean([row["masked"] for row in group])
         cells.append([name, *shares, f"{before:.0f} s" if before else ""])

@@ -15,17 +15,19 @@ up, to the next one, and in N - 1 more rounds the sums go round. The work of a s
 starts when the gradient is complete.
 """
 
+import itertools
 import json
 import math
-import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from experiments.measuring.mpiexec import call_in_processes, find_mpiexec
 from experiments.measuring.steps import SIZES, Size, numpy_step
-from experiments.report import Figure, Options, Rows, Table, pivot
+from experiments.measuring.timing import seconds_of
+from experiments.report import Figure, Options, Rows, Table, grouped, legend_below, listed, name_ticks, pivot
 from minitransformer.inspection.activation_memory import count_parameters
 from minitransformer.plotting import COLORS, GREY, mark_powers, pyplot
 from minitransformer.system.devices import free_memory
@@ -34,6 +36,7 @@ from minitransformer.training.parallel.connect import connect
 
 PER_ROW = 10.0
 SECONDS = {True: 60, False: 240}
+THREADS = None
 COUNTS = tuple(round(10 ** (exponent / 2)) for exponent in range(8, 17))  # parameters: 10^4 to 10^8
 PROCESSES = (1, 2, 3, 4)
 LEAST, MOST = 4, 200  # sums of one length
@@ -47,6 +50,7 @@ MODELS = {
 PAPER_SECONDS = {"base": 0.4, "big": 1.0}  # of a step on 8 P100 GPUs (paper section 5.2)
 MACHINES = (1, 2, 4, 8, 16, 32, 64, 128)
 SHOWN = (8, 64)
+CASE = ("model", "machine", "network")  # of a simulation
 
 
 class Network(NamedTuple):
@@ -77,58 +81,38 @@ def rows(options: Options) -> Rows:
 
 def tables(rows: Rows) -> list[Table]:
     """The sums, the fits, the measured steps, and the simulated steps on the numbers of machines in SHOWN."""
-    fits = [
-        [
-            *(str(row["processes"]), f"{1e6 * row['latency']:.1f} µs", f"{row['bandwidth'] / 1e9:.2f} GB/s"),
-            f"{row['largest factor']:.1f}",
-        ]
-        for row in rows["fits"]
+    named = [
+        {**row, "in": f"{row['processes']} processes", "parameters": f"{row['parameters']:,}"} for row in rows["sums"]
     ]
-    steps = [
-        [row["model"], f"{row['parameters']:,}", f"{row['tokens']:,}", f"{row['seconds']:.3g}"] for row in rows["steps"]
-    ]
-    return [
-        *_sums_tables(rows["sums"]),
-        Table("fitted", ["processes", "latency", "bandwidth", "off by a factor of, at most"], fits),
-        Table("a step, measured", ["model", "parameters", "tokens", "seconds"], steps),
-        _simulated_table(rows["simulated"]),
-    ]
-
-
-def _sums_tables(sums: Sequence[Mapping[str, Any]]) -> list[Table]:
-    named = [{**row, "in": f"{row['processes']} processes", "count": f"{row['parameters']:,}"} for row in sums]
     titles = {"seconds": "a sum in free order (ms)", "seconds in order": "a sum in the order of the ranks (ms)"}
-    found = [pivot(title, named, "count", "in", key, ".3f", 1e3) for key, title in titles.items()]
-    return [table._replace(columns=["parameters", *table.columns[1:]]) for table in found]
-
-
-def _simulated_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    found: dict[tuple[str, ...], list[str]] = {}
-    for row in rows:
-        if row["machines"] in SHOWN:
-            case = (row["model"], row["machine"], row["network"])
-            found.setdefault(case, []).extend([f"{row['work']:.4g} + {row['sum']:.3g}", f"{row['speedup']:.1f}x"])
+    fits = {
+        "processes": ("processes",),
+        "latency": (lambda row: f"{1e6 * row['latency']:.1f} µs",),
+        "bandwidth": (lambda row: f"{row['bandwidth'] / 1e9:.2f} GB/s",),
+        "off by a factor of, at most": ("largest factor", ".1f"),
+    }
+    forms = {"model": "", "parameters": ",", "tokens": ",", "seconds": ".3g"}
     columns = [name for machines in SHOWN for name in (f"{machines} machines (s)", "speed-up")]
+    cells = []
+    for case, found in grouped(rows["simulated"], *CASE).items():
+        shown = [row for row in found if row["machines"] in SHOWN]
+        both = ((f"{row['work']:.4g} + {row['sum']:.3g}", f"{row['speedup']:.1f}x") for row in shown)
+        cells.append([*case, *itertools.chain.from_iterable(both)])
     title = "simulated: seconds of a step = work + sum, and how many times as fast as one machine"
-    return Table(title, ["model", "machine", "network", *columns], [[*case, *texts] for case, texts in found.items()])
+    return [
+        *(pivot(title, named, "parameters", "in", key, ".3f", 1e3) for key, title in titles.items()),
+        listed("fitted", rows["fits"], fits),
+        listed("a step, measured", rows["steps"], {key: (key, form) for key, form in forms.items()}),
+        Table(title, [*CASE, *columns], cells),
+    ]
 
 
 def findings(rows: Rows) -> list[str]:
     """Where the sum begins to take longer than the work."""
     found = []
-    cases = dict.fromkeys((row["model"], row["machine"], row["network"]) for row in rows["simulated"])
-    for model, machine, network in cases:
-        wanted = next(
-            (
-                row["machines"]
-                for row in rows["simulated"]
-                if (row["model"], row["machine"], row["network"]) == (model, machine, network)
-                and row["sum"] > row["work"]
-            ),
-            None,
-        )
-        if wanted:
-            found.append(f"{model}, {machine}, {network}: on {wanted} machines the sum takes longer than the work.")
+    for case, simulated in grouped(rows["simulated"], *CASE).items():
+        if wanted := [row["machines"] for row in simulated if row["sum"] > row["work"]]:
+            found.append(f"{', '.join(case)}: on {wanted[0]} machines the sum takes longer than the work.")
     return found
 
 
@@ -137,7 +121,7 @@ def draw(rows: Rows) -> Figure:
     figure, (left, right) = pyplot().subplots(1, 2, figsize=(9.4, 4.2))
     _draw_sums(left, rows["sums"], rows["fits"])
     _draw_simulated(right, rows["simulated"])
-    figure.legend(*right.get_legend_handles_labels(), ncols=4, loc="outside lower center", fontsize=8)
+    legend_below(figure, right, fontsize=8)
     return figure
 
 
@@ -150,11 +134,7 @@ def _draw_sums(axis: Any, sums: Sequence[Mapping[str, Any]], fits: Sequence[Mapp
         ends = np.geomspace(counts.min(), counts.max(), 50)
         fitted = 1e3 * (model["latency"] + 4 * ends / model["bandwidth"])
         axis.loglog(ends, fitted, color=COLORS[i], linewidth=1, label=f"{model['processes']} processes")
-    axis.set(
-        title="Dots: measured sums on one machine; lines: fitted",
-        xlabel="parameters (float32)",
-        ylabel="ms",
-    )
+    axis.set(title="Dots: measured sums on one machine; lines: fitted", xlabel="parameters (float32)", ylabel="ms")
     axis.minorticks_off()
     mark_powers(axis)
     axis.legend(loc="upper left")
@@ -162,22 +142,15 @@ def _draw_sums(axis: Any, sums: Sequence[Mapping[str, Any]], fits: Sequence[Mapp
 
 def _draw_simulated(axis: Any, simulated: Sequence[Mapping[str, Any]]) -> None:
     """The speed-up of each model, machine and network."""
-    cases = list(dict.fromkeys((row["model"], row["machine"]) for row in simulated))
-    for i, (model, machine) in enumerate(cases):
-        for network, style in zip(dict.fromkeys(row["network"] for row in simulated), ("--", "-"), strict=False):
-            wanted = (model, machine, network)
-            rows = [row for row in simulated if (row["model"], row["machine"], row["network"]) == wanted]
-            machines, speedups = [row["machines"] for row in rows], [row["speedup"] for row in rows]
-            label = f"{model}, {machine}, {network}"
-            axis.loglog(machines, speedups, style, color=COLORS[i], linewidth=1.5, label=label)
+    for i, models in enumerate(grouped(simulated, *CASE[:2]).values()):
+        for style, (case, rows) in zip(("--", "-"), grouped(models, *CASE).items(), strict=False):
+            machines, speedups = ([row[key] for row in rows] for key in ("machines", "speedup"))
+            axis.plot(machines, speedups, style, color=COLORS[i], linewidth=1.5, label=", ".join(case))
     machines = sorted({row["machines"] for row in simulated})
-    axis.loglog(machines, machines, ":", color=GREY, linewidth=1, label="no communication")
-    axis.set(
-        title="Simulated: data parallelism on many machines", xlabel="machines", ylabel="times as fast as one machine"
-    )
-    axis.minorticks_off()
-    axis.set_xticks(machines, machines)
-    mark_powers(axis)
+    axis.plot(machines, machines, ":", color=GREY, linewidth=1, label="no communication")
+    axis.set(title="Simulated: data parallelism on many machines", xlabel="machines")
+    axis.set_ylabel("times as fast as one machine")
+    name_ticks(axis, machines)
 
 
 def sums_of(launcher: str, processes: int, seconds: float) -> list[dict[str, Any]]:
@@ -209,9 +182,8 @@ def measure_sums(communicator: Communicator, seconds: float, counts: Sequence[in
             # all have the same times, and so make the same number of sums
             while len(times) < LEAST or (len(times) < MOST and sum(times) < seconds / 2 / len(counts)):
                 communicator.collect(None)  # all begin together
-                start = time.perf_counter()
-                communicator.add_up(array, in_order)
-                times.append(max(communicator.collect(time.perf_counter() - start)))
+                seconds_here = seconds_of(partial(communicator.add_up, array, in_order))
+                times.append(max(communicator.collect(seconds_here)))
             row[name] = min(times[1:])  # the first touches new memory
         rows.append(row)
     return rows
@@ -240,9 +212,7 @@ def measured_step(size: Size) -> dict[str, Any]:
     step = numpy_step(size, 0.1)
     times: list[float] = []
     while len(times) < LEAST or (len(times) < MOST and sum(times) < 10):
-        start = time.perf_counter()
-        step()
-        times.append(time.perf_counter() - start)
+        times.append(seconds_of(step))
     parameters = count_parameters(size.config(0.1))
     return {"parameters": parameters, "tokens": size.tokens, "seconds": min(times[1:])}
 
@@ -257,10 +227,8 @@ def cases(steps: dict[str, dict[str, Any]]) -> list[tuple[str, str, int, float]]
     for name, step in steps.items():
         scale = PAPER_TOKENS / step["tokens"] if name in PAPER_SECONDS else 1.0
         found.append((name, "CPU", step["parameters"], scale * step["seconds"]))
-    gpus = [
-        (name, "P100", steps[name]["parameters"], 8 * PAPER_SECONDS[name]) for name in PAPER_SECONDS if name in steps
-    ]
-    return found + gpus
+    gpus = [(name, seconds) for name, seconds in PAPER_SECONDS.items() if name in steps]
+    return found + [(name, "P100", steps[name]["parameters"], 8 * seconds) for name, seconds in gpus]
 
 
 def ring_seconds(machines: int, bytes_: float, network: Network) -> float:

@@ -19,13 +19,11 @@ import numpy as np
 
 from experiments.measuring.paired import interval, plus_minus, train_steps
 from experiments.report import Figure, Options, Rows, Table
-from minitransformer.backend import to_host
+from minitransformer import BERT, bert_config, to_host
 from minitransformer.data.text import TextBatch
 from minitransformer.inspection import Rows as Turned
 from minitransformer.inspection import heads, intervene
-from minitransformer.models import BERT, bert_config
 from minitransformer.plotting import pyplot
-from minitransformer.system.process import limit_threads
 from minitransformer.system.progress import tqdm
 from minitransformer.vocabulary import PAD
 
@@ -97,8 +95,7 @@ def as_batch(sentences: list[Sentence]) -> TextBatch:
 
 def rows(options: Options) -> Rows:
     """A model for each seed."""
-    seeds = range(options.seed, options.seed + SEEDS[options.quick])
-    return {"models": [train_and_study(seed, STEPS[options.quick]) for seed in tqdm(seeds, unit="model")]}
+    return {"models": [train_and_study(seed, STEPS[options.quick]) for seed in tqdm(options.seeds, unit="model")]}
 
 
 def train_and_study(seed: int, steps: int) -> dict[str, Any]:
@@ -107,10 +104,9 @@ def train_and_study(seed: int, steps: int) -> dict[str, Any]:
     trained = train_steps(model, Coreference(), steps, seed, PEAK)
     rng = np.random.default_rng([seed, 2])
     choosing, testing = ([draw_sentence(rng, True) for _ in range(TESTED)] for _ in range(2))
-    with limit_threads(1):
-        looks = look(model, choosing)
-        best = int((looks[0] - looks[1]).argmax())
-        return {"seed": seed, **trained, "best": best, **study(model, best, testing)}
+    looks = look(model, choosing)
+    best = int((looks[0] - looks[1]).argmax())
+    return {"seed": seed, **trained, "best": best, **study(model, best, testing)}
 
 
 def look(model: BERT, sentences: list[Sentence]) -> np.ndarray:
@@ -132,18 +128,12 @@ def study(model: BERT, best: int, sentences: list[Sentence]) -> dict[str, Any]:
     alone = [answers(model, sentences, change)["right"] for change in every]
     layer = slice(best // H * H, best // H * H + H)
     turned = {
-        "best head": answers(model, sentences, turn(every[best].path, sentences, H, [best % H])),
-        "its layer": answers(model, sentences, turn(every[best].path, sentences, H, range(H))),
+        name: answers(model, sentences, turn(every[best].path, sentences, H, chosen))
+        for name, chosen in (("best head", [best % H]), ("its layer", range(H)))
     }
-    return {
-        "heads": names,
-        "whole": answers(model, sentences),
-        "looks": look(model, sentences).tolist(),
-        "alone": alone,
-        "layer": answers(model, sentences, *every[layer])["right"],
-        "turned": turned,
-        "example": example(model, best, sentences),
-    }
+    whole, of_layer = answers(model, sentences), answers(model, sentences, *every[layer])["right"]
+    found = {"heads": names, "whole": whole, "looks": look(model, sentences).tolist(), "alone": alone}
+    return {**found, "layer": of_layer, "turned": turned, "example": example(model, best, sentences)}
 
 
 def answers(model: BERT, sentences: list[Sentence], *changes: Any) -> dict[str, float]:
@@ -187,15 +177,10 @@ def tables(rows: Rows) -> list[Table]:
     for row in rows["models"]:
         best, worst = row["best"], int(np.argmin(row["alone"]))
         right, wrong, ahead = (numbers[best] for numbers in row["looks"])
-        cells.append(
-            [
-                *(str(row["seed"]), f"{row['seconds']:.0f}", f"{row['whole']['right']:.1%}", row["heads"][best]),
-                *(f"{right:.2f}", f"{wrong:.2f}", f"{ahead:.1%}"),
-                *(f"{row['alone'][best]:.1%}", f"{row['layer']:.1%}"),
-                *(f"{row['turned'][name]['other']:.1%}" for name in row["turned"]),
-                f"{row['heads'][worst]}: {row['alone'][worst]:.1%}",
-            ]
-        )
+        looks = [row["heads"][best], f"{right:.2f}", f"{wrong:.2f}", f"{ahead:.1%}"]
+        shares = row["alone"][best], row["layer"], *(row["turned"][name]["other"] for name in row["turned"])
+        lost = [*(f"{share:.1%}" for share in shares), f"{row['heads'][worst]}: {row['alone'][worst]:.1%}"]
+        cells.append([str(row["seed"]), f"{row['seconds']:.0f}", f"{row['whole']['right']:.1%}", *looks, *lost])
     return [Table("", [*columns, *more], cells)]
 
 
@@ -235,21 +220,14 @@ def draw(rows: Rows) -> Figure:
     words = [*pair[0]["words"][:-1], " / ".join(one["words"][-1] for one in pair)]
     left.set_yticks(places, words)
     left.invert_yaxis()
-    left.set(
-        title=f'where "it" looks: seed {row["seed"]}, {row["heads"][row["best"]]}',
-        xlabel="attention weight",
-        ylabel="token",
-    )
+    left.set_title(f'where "it" looks: seed {row["seed"]}, {row["heads"][row["best"]]}')
+    left.set(xlabel="attention weight", ylabel="token")
     left.legend()
     looks, alone = (np.array([row[name] for row in rows["models"]]) for name in ("looks", "alone"))
     for layer, gaps in enumerate(np.split(looks[:, 0] - looks[:, 1], SIZES["num_layers"], axis=1)):
         worth = np.split(alone, SIZES["num_layers"], axis=1)[layer]
         right.plot(gaps.ravel(), worth.ravel(), "o", alpha=0.7, label=f"heads of layer {layer + 1}")
-    right.set(
-        title="all heads of all seeds",
-        ylabel="right answers without the head",
-        ylim=(0, 1.05),
-    )
-    right.set(xlabel="weight on the antecedent - weight on the other noun")
+    right.set(title="all heads of all seeds", xlabel="weight on the antecedent - weight on the other noun")
+    right.set(ylabel="right answers without the head", ylim=(0, 1.05))
     right.legend()
     return figure

@@ -8,23 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from experiments.measuring.steps import (
-    LABEL_SMOOTHING,
-    MAX_NORM,
-    make_training_step,
-    torch_is_installed,
-)
+import minitransformer as mt
+from experiments.measuring.steps import LABEL_SMOOTHING, make_training_step, need, step_in_pytorch
 from experiments.report import Figure, Options, Parser, Rows, Table
-from minitransformer.data import TextTask, TranslationTask, load_bible, load_shakespeare
-from minitransformer.data.task import TrainingBatch
-from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
+from minitransformer.data import load_bible
 from minitransformer.plotting import BLUE, GREY, ORANGE, count_steps, plot_line, pyplot
-from minitransformer.system.process import keep_freed_memory
 from minitransformer.system.progress import tqdm
-from minitransformer.tokenizers import BytePairTokenizer, CharacterTokenizer
-from minitransformer.training import cosine
 from minitransformer.training.batches import Batches
-from minitransformer.vocabulary import PAD
 
 if TYPE_CHECKING:
     import torch
@@ -34,8 +24,8 @@ class Problem(NamedTuple):
     """What both libraries learn, and how. The learning rate is a cosine; there is no dropout."""
 
     title: str
-    model: type[GPT] | type[Transformer]
-    config: TransformerConfig  # without dropout, because the two would draw different masks
+    model: type[mt.GPT] | type[mt.Transformer]
+    config: mt.TransformerConfig  # without dropout, because the two would draw different masks
     data: Any  # see data/task.py
     batch_size: int
     steps: int
@@ -46,21 +36,21 @@ class Problem(NamedTuple):
 
 def shakespeare() -> Problem:
     """A GPT of the sizes of `minitransformer train shakespeare`, on windows of 128 characters."""
-    corpus, length = load_shakespeare(), 128
-    task = TextTask(corpus, CharacterTokenizer.train(corpus.train + corpus.held_out), length)
+    corpus, length = mt.load_shakespeare(), 128
+    task = mt.TextTask(corpus, mt.CharacterTokenizer.train(corpus.train + corpus.held_out), length)
     sizes = {"d_model": 128, "num_heads": 4, "d_ff": 512, "num_layers": 4, "max_len": length}
-    config = gpt_config(task.tokenizer.vocab_size, dropout=0.0, **sizes)
-    return Problem("Shakespeare", GPT, config, task, batch_size=32, steps=300, warmup=100, peak=2e-3)
+    config = mt.gpt_config(task.tokenizer.vocab_size, dropout=0.0, **sizes)
+    return Problem("Shakespeare", mt.GPT, config, task, batch_size=32, steps=300, warmup=100, peak=2e-3)
 
 
 def translation() -> Problem:
     """An encoder-decoder on pairs of German and English sentences of up to 40 tokens, in batches of 1,500 tokens."""
     corpus, length = load_bible(), 40
     text = "\n".join(sentence for pair in corpus.train for sentence in pair)
-    task = TranslationTask(corpus, BytePairTokenizer.train(text, 4000), length)
+    task = mt.TranslationTask(corpus, mt.BytePairTokenizer.train(text, 4000), length)
     sizes: dict[str, Any] = {"d_model": 160, "num_heads": 4, "d_ff": 640, "num_layers": 3, "max_len": length}
-    config = TransformerConfig(task.tokenizer.vocab_size, norm="pre", dropout=0.0, **sizes)
-    problem = Problem("Translation", Transformer, config, task, batch_size=1500, steps=300, warmup=100, peak=2e-3)
+    config = mt.TransformerConfig(task.tokenizer.vocab_size, norm="pre", dropout=0.0, **sizes)
+    problem = Problem("Translation", mt.Transformer, config, task, batch_size=1500, steps=300, warmup=100, peak=2e-3)
     return problem._replace(label_smoothing=LABEL_SMOOTHING)
 
 
@@ -68,34 +58,26 @@ def translation() -> Problem:
 PROBLEMS: dict[str, Callable[[], Problem]] = {"shakespeare": shakespeare, "translation": translation}
 ON_ANY_DEVICE = True
 SECONDS = {True: 60, False: 400}
+THREADS = None
 QUICK_STEPS = 20
 
 
 def add_options(parser: Parser) -> None:
     """The options that only this experiment has."""
-    parser.add_argument(
-        "problem",
-        nargs="?",
-        default="shakespeare",
-        choices=list(PROBLEMS),
-        help="what is learned (default shakespeare)",
-    )
+    about = "what is learned (default shakespeare)"
+    parser.add_argument("problem", nargs="?", default="shakespeare", choices=list(PROBLEMS), help=about)
 
 
 def rows(options: Options) -> Rows:
     """Both losses of every step, in nats per token. Raises ValueError without PyTorch or the text."""
-    if not torch_is_installed():
-        raise ValueError("the curves compare with PyTorch, which is not installed: pip install -e '.[oracle]'")
-    keep_freed_memory()
+    need("curves", torch="oracle")
     problem = PROBLEMS[options.problem]()
     if options.quick:
         problem = problem._replace(steps=min(problem.steps, QUICK_STEPS))
     with tqdm(total=problem.steps, unit="step") as bar:
         losses = loss_curves(problem, seed=options.seed, after_step=bar.update)
-    found = zip(*losses.tolist(), strict=True)
-    return {
-        "losses": [{"problem": problem.title, "step": i, "numpy": a, "pytorch": b} for i, (a, b) in enumerate(found, 1)]
-    }
+    found = enumerate(zip(*losses.tolist(), strict=True), start=1)
+    return {"losses": [{"problem": problem.title, "step": i, "numpy": a, "pytorch": b} for i, (a, b) in found]}
 
 
 def tables(rows: Rows) -> list[Table]:
@@ -103,12 +85,9 @@ def tables(rows: Rows) -> list[Table]:
     first, last = rows["losses"][0], rows["losses"][-1]
     apart = [abs(row["numpy"] - row["pytorch"]) for row in rows["losses"]]
     columns = [f"ours after {last['step']} steps", "PyTorch", "largest difference", "at step 1", "median"]
-    cells = [
-        f"{last['numpy']:.4f}",
-        f"{last['pytorch']:.4f}",
-        *(f"{x:.1e}" for x in (max(apart), apart[0], np.median(apart))),
-    ]
-    return [Table("loss (nats per token)", ["problem", *columns], [[first["problem"], *cells]])]
+    differences = [f"{x:.1e}" for x in (max(apart), apart[0], np.median(apart))]
+    cells = [first["problem"], f"{last['numpy']:.4f}", f"{last['pytorch']:.4f}", *differences]
+    return [Table("loss (nats per token)", ["problem", *columns], [cells])]
 
 
 def findings(rows: Rows) -> list[str]:
@@ -148,44 +127,24 @@ def loss_curves(
     batches = Batches(problem.data, problem.batch_size, seed)
     losses = np.empty((2, problem.steps))
     for i in range(problem.steps):
-        batch, lr = next(batches), cosine(i + 1, problem.steps, problem.peak, problem.warmup)
+        batch, lr = next(batches), mt.cosine(i + 1, problem.steps, problem.peak, problem.warmup)
         losses[0, i] = float(train_step(batch, lr))
-        losses[1, i] = pytorch_train_step(theirs, optimizer, batch, lr, problem.label_smoothing)
+        for group in optimizer.param_groups:
+            group["lr"] = lr
+        arrays = (torch.from_numpy(np.ascontiguousarray(ids)) for ids in (*batch.inputs, batch.targets))
+        losses[1, i] = step_in_pytorch(theirs, optimizer, *arrays, label_smoothing=problem.label_smoothing).item()
         after_step()
     return losses
 
 
-def pytorch_copy(ours: GPT | Transformer, dtype: "torch.dtype") -> "torch.nn.Module":
+def pytorch_copy(ours: mt.GPT | mt.Transformer, dtype: "torch.dtype") -> "torch.nn.Module":
     """The same model in PyTorch, with the weights of ours."""
     from experiments.measuring import pytorch_gpt, pytorch_model
 
-    if isinstance(ours, GPT):
+    if isinstance(ours, mt.GPT):
         gpt = pytorch_gpt.PyTorchGPT(ours.config).to(dtype)
         pytorch_gpt.load_ours(gpt, ours)
         return gpt
     transformer = pytorch_model.PyTorchTransformer(ours.config, dtype)
     pytorch_model.load_ours(transformer, ours)
     return transformer
-
-
-def pytorch_train_step(
-    model: "torch.nn.Module",
-    optimizer: "torch.optim.Optimizer",
-    batch: TrainingBatch,
-    lr: float,
-    label_smoothing: float,
-) -> float:
-    """Forward, loss, backward, clipping and Adam in PyTorch -> the loss."""
-    import torch
-
-    *inputs, targets = (torch.from_numpy(np.ascontiguousarray(ids)) for ids in (*batch.inputs, batch.targets))
-    for group in optimizer.param_groups:
-        group["lr"] = lr
-    optimizer.zero_grad()
-    loss = torch.nn.functional.cross_entropy(
-        model(*inputs).flatten(0, 1), targets.flatten(), ignore_index=PAD, label_smoothing=label_smoothing
-    )
-    loss.backward()
-    torch.nn.utils.clip_grad_norm_(model.parameters(), MAX_NORM)
-    optimizer.step()
-    return loss.item()

@@ -5,7 +5,6 @@ of Qwen3-0.6B and random weights, written by transformers in bfloat16, in three 
 Each library reads it in a process of its own. `--quick` has a smaller one.
 """
 
-import importlib.util
 import itertools
 import json
 import statistics
@@ -20,15 +19,16 @@ from typing import Any
 import numpy as np
 
 from experiments.measuring import environment
+from experiments.measuring.steps import need
 from experiments.measuring.timing import resident_peak
-from experiments.report import Options, Rows, Table
+from experiments.report import Options, Rows, Table, listed
+from minitransformer import GPT, load_huggingface
 from minitransformer.course import PACKAGE
 from minitransformer.decoding import decoding_state, generate_tokens
-from minitransformer.interop import load_huggingface
-from minitransformer.models import GPT
 from minitransformer.system.children import last_line
 
 SECONDS = {True: 120, False: 240}
+THREADS = None
 TESTS = PACKAGE.parent / "tests" / "oracle" / "test_huggingface_decoders.py"
 QWEN3: dict[str, Any] = {
     **{"vocab_size": 151936, "hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 28},
@@ -111,9 +111,7 @@ def worst_errors(tests: Path = TESTS) -> list[dict[str, Any]]:
 
 def rows(options: Options) -> Rows:
     """The errors, in a checkout, and both libraries' times and memory. Raises ValueError without transformers."""
-    for package in ("torch", "transformers"):
-        if importlib.util.find_spec(package) is None:
-            raise ValueError(f"decoders needs {package}, which is not installed: pip install -e '.[oracle]'")
+    need("decoders", torch="oracle", transformers="oracle")
     with tempfile.TemporaryDirectory() as folder:
         alone("write", folder, SMALLER[options.quick])
         measured = [{"library": name, **alone(part, folder)} for name, part in SIDES.items()]
@@ -122,17 +120,16 @@ def rows(options: Options) -> Rows:
 
 def tables(rows: Rows) -> list[Table]:
     """The errors, and what a model of true size costs."""
-    errors = [[row["model"], f"{row['logits']:.1e}", f"{row['gradients']:.1e}"] for row in rows["errors"]]
-    cells = [
-        [
-            *(row["library"], f"{row['load']:.1f} s", f"{row['peak'] / 1e9:.2f} GB"),
-            *(f"{row['prompt']:.2f} s", f"{row['token']:.3f} s"),
-        ]
-        for row in rows["libraries"]
-    ]
-    columns = ["Qwen3-0.6B in float32", "loading", "memory at the peak", "prompt of 8 tokens", "each further token"]
-    worst = Table("", ["model", "worst error of logits", "worst error of a gradient"], errors)
-    return [*([worst] if errors else []), Table("", columns, cells)]
+    errors = {"worst error of logits": ("logits", ".1e"), "worst error of a gradient": ("gradients", ".1e")}
+    worst = listed("", rows["errors"], {"model": ("model",), **errors})
+    costs = {
+        "Qwen3-0.6B in float32": ("library",),
+        "loading": (lambda row: f"{row['load']:.1f} s",),
+        "memory at the peak": (lambda row: f"{row['peak'] / 1e9:.2f} GB",),
+        "prompt of 8 tokens": (lambda row: f"{row['prompt']:.2f} s",),
+        "each further token": (lambda row: f"{row['token']:.3f} s",),
+    }
+    return [*([worst] if worst.cells else []), listed("", rows["libraries"], costs)]
 
 
 def findings(rows: Rows) -> list[str]:

@@ -4,22 +4,23 @@ A GPT decodes 64 tokens after a first one, here and in PyTorch eager with the sa
 of a long text is timed, with a KV cache and without.
 """
 
-import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from experiments.measuring.steps import SIZES, torch_is_installed
-from experiments.measuring.timing import medians
-from experiments.report import Figure, Options, Rows, Table, cell
+from experiments.measuring.timing import medians, seconds_of
+from experiments.report import Figure, Options, Rows, Table, legend_below, listed
+from minitransformer import GPT, gpt_config
 from minitransformer.decoding import decoding_state, generate_from
-from minitransformer.models import GPT, gpt_config
 from minitransformer.plotting import BLUE, ORANGE, counted, mark_powers, moving_average, plot_line, pyplot
-from minitransformer.system.process import blas_threads, keep_freed_memory
+from minitransformer.system.process import blas_threads
 from minitransformer.system.progress import tqdm
 
 PER_ROW = 10.0
 SECONDS = {True: 60, False: 120}
+THREADS = None
 NAMES = ("tiny", "small")  # of SIZES
 BATCHES = (1, 32)
 COUNT = 64  # tokens decoded in one call
@@ -29,7 +30,6 @@ RECOMPUTED = (16, 32, 64, 128, 256, 512, 1024)  # lengths at which decoding with
 
 def rows(options: Options) -> Rows:
     """Tokens per second of both models, and the seconds of each token of a long text."""
-    keep_freed_memory()
     speeds = []
     for name, batch in tqdm([(name, batch) for name in NAMES for batch in BATCHES], leave=False, unit="size"):
         calls = {"numpy": numpy_decoding(name, batch)}
@@ -38,19 +38,13 @@ def rows(options: Options) -> Rows:
         rates = {key: batch * COUNT / seconds for key, seconds in medians(calls, options.seconds).items()}
         ratio = rates["numpy"] / rates["pytorch"] if "pytorch" in rates else None
         speeds.append({"size": name, "batch": batch, **rates, "ratio": ratio})
-    times, recomputed = cost_per_token("small", 1, repeats=1 if options.quick else 5)
-    return {
-        "speeds": speeds,
-        "tokens": [{"length": i, "seconds": seconds} for i, seconds in enumerate(times.tolist(), start=1)],
-        "recomputed": [{"length": length, "seconds": seconds} for length, seconds in recomputed.items()],
-    }
+    return {"speeds": speeds, **cost_per_token(repeats=1 if options.quick else 5)}
 
 
 def tables(rows: Rows) -> list[Table]:
     """Tokens per second."""
-    forms = {"size": "", "batch": "", "numpy": ",.0f", "pytorch": ",.0f", "ratio": ".2f"}
-    cells = [[cell(row.get(key), form) for key, form in forms.items()] for row in rows["speeds"]]
-    return [Table("tokens per second", ["size", "batch", "ours", "PyTorch", "ratio"], cells)]
+    rates = {"ours": ("numpy", ",.0f"), "PyTorch": ("pytorch", ",.0f"), "ratio": ("ratio", ".2f")}
+    return [listed("tokens per second", rows["speeds"], {"size": ("size",), "batch": ("batch",), **rates})]
 
 
 def findings(rows: Rows) -> list[str]:
@@ -76,7 +70,7 @@ def draw(rows: Rows) -> Figure:
     axis.set(xlabel="tokens read so far", ylabel="time for one more token (ms)", title=title, yscale="log")
     axis.locator_params(axis="x", integer=True)
     mark_powers(axis)
-    figure.legend(*axis.get_legend_handles_labels(), ncols=2, loc="outside lower center")
+    legend_below(figure, axis, ncols=2)
     return figure
 
 
@@ -107,25 +101,20 @@ def pytorch_decoding(name: str, batch: int, threads: int) -> Callable[[], np.nda
     return lambda: model.decode(first, COUNT).numpy()
 
 
-def cost_per_token(name: str, batch: int, repeats: int = 5) -> tuple[np.ndarray, dict[int, float]]:
-    """Seconds for each new token, the median of `repeats` texts -> with a KV cache (LONG,), without {length: seconds}.
+def cost_per_token(repeats: int) -> Rows:
+    """The seconds of each new token, the median of `repeats` texts, with a KV cache and without.
 
     Without a cache the whole text is recomputed, which is measured at the lengths of RECOMPUTED only.
     """
-    model, ids = decoder_only(name, LONG), np.ones((batch, 1), dtype=np.int64)
+    model, ids = decoder_only("small", LONG), np.ones((1, 1), dtype=np.int64)
     seconds = np.empty((repeats, LONG))
     for row in seconds:
-        state = decoding_state(model, ids[:, :0], LONG)
-        for i in range(LONG):
-            before = time.perf_counter()
-            state.extend(ids)
-            row[i] = time.perf_counter() - before
-    recomputed = {}
+        extend = partial(decoding_state(model, ids[:, :0], LONG).extend, ids)
+        row[:] = [seconds_of(extend) for _ in range(LONG)]
+    found: Rows = {"recomputed": []}
     for length in RECOMPUTED:
-        text, times = np.ones((batch, length), dtype=np.int64), []
-        for _ in range(repeats):
-            before = time.perf_counter()
-            model(text)
-            times.append(time.perf_counter() - before)
-        recomputed[length] = float(np.median(times))
-    return np.median(seconds, axis=0), recomputed
+        read = partial(model, np.ones((1, length), dtype=np.int64))
+        median = float(np.median([seconds_of(read) for _ in range(repeats)]))
+        found["recomputed"].append({"length": length, "seconds": median})
+    medians = np.median(seconds, axis=0).tolist()
+    return {"tokens": [{"length": i, "seconds": each} for i, each in enumerate(medians, start=1)], **found}

@@ -11,15 +11,15 @@ import tempfile
 import time
 from typing import Any
 
-from experiments.report import Options, Rows, Table
+from experiments.report import Options, Rows, Table, listed
 from minitransformer.cli import main
 from minitransformer.data.denoising import NOISES
 from minitransformer.system.progress import tqdm
 
 SECONDS = {True: 120, False: 900}
+THREADS = None
 SMALL = ("--steps", "20", "--d-model", "16", "--num-layers", "1", "--batch-size", "200", "--vocab-size", "300")
 OPTIONS: dict[bool, tuple[str, ...]] = {True: SMALL, False: ()}  # of the training, beside the noise
-COLUMNS = ["noise", "nats a token", "exact", "BLEU, restored", "BLEU, broken", "CPU time"]
 
 
 def rows(options: Options) -> Rows:
@@ -42,14 +42,13 @@ def train_and_test(noise: str, *options: str) -> dict[str, Any]:
 
 def tables(rows: Rows) -> list[Table]:
     """One line for each kind of noise."""
-    cells = [
-        [
-            *(row["noise"], f"{math.log(row['perplexity']):.2f}", f"{row['exact_match']:.1%}"),
-            *(f"{row['bleu']:.1f} ± {row['interval'] or 0:.1f}", f"{row['copy_bleu']:.1f}", f"{row['seconds']:.0f} s"),
-        ]
-        for row in rows["models"]
-    ]
-    return [Table("held-out passages", COLUMNS, cells)]
+    columns: dict[str, tuple] = {
+        **{"noise": ("noise",), "nats a token": (lambda row: math.log(row["perplexity"]), ".2f")},
+        "exact": ("exact_match", ".1%"),
+        "BLEU, restored": (lambda row: f"{row['bleu']:.1f} ± {row['interval'] or 0:.1f}",),
+        **{"BLEU, broken": ("copy_bleu", ".1f"), "CPU time": (lambda row: f"{row['seconds']:.0f} s",)},
+    }
+    return [listed("held-out passages", rows["models"], columns)]
 
 
 def findings(rows: Rows) -> list[str]:

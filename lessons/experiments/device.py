@@ -16,7 +16,7 @@ import numpy as np
 from experiments.measuring.device_steps import DEVICE_SIZES, measure_steps
 from experiments.measuring.parity import STEPS, compare_layers, compare_training
 from experiments.measuring.steps import train_toy_task
-from experiments.report import Options, Rows, Table
+from experiments.report import Options, Rows, Table, as_text, listed
 from minitransformer.backend import backend_name, use_backend
 from minitransformer.evaluation import decode_and_score
 from minitransformer.gradcheck.subjects import SUBJECTS
@@ -25,6 +25,7 @@ from minitransformer.system.progress import tqdm
 
 ON_ANY_DEVICE = True
 SECONDS = {True: 600, False: 600}
+THREADS = None
 BOUNDS = {"float32": 1e-5, "float64": 1e-12}  # of relative errors against NumPy
 TESTED = 1000  # held-out sequences of a toy task
 LIMITS = {"tiny": 1.0, "base-like": 1.3, "base": 1.3}  # our time over PyTorch's, in float32 without TF32
@@ -59,13 +60,9 @@ def run_part(name: str, progress: Progress = lambda share: None) -> dict[str, An
 def tables(rows: Rows) -> list[Table]:
     """The device, and one line for each part."""
     (about,) = rows["device"]
-    parts = [
-        [row["part"], "passed" if row["passed"] else "NOT PASSED", f"{row['seconds']:.0f}"] for row in rows["parts"]
-    ]
-    return [
-        Table("", ["device", ""], [[key, str(value)] for key, value in about.items()]),
-        Table("", ["part", "", "seconds"], parts),
-    ]
+    device = Table("", ["device", ""], [[key, str(value)] for key, value in about.items()])
+    parts = [{**row, "outcome": "passed" if row["passed"] else "NOT PASSED"} for row in rows["parts"]]
+    return [device, listed("", parts, {"part": ("part",), "": ("outcome",), "seconds": ("seconds", ".0f")})]
 
 
 def findings(rows: Rows) -> list[str]:
@@ -92,9 +89,7 @@ def check_gradients_on_device(progress: Progress) -> Part:
 
 def check_parity(progress: Progress) -> Part:
     """Compare every layer, and a training run, with NumPy."""
-    lines: list[str] = []
-    numbers: dict[str, Any] = {}
-    passed = True
+    lines, numbers, passed = [], {}, True
     for done, (dtype, bound) in enumerate(BOUNDS.items()):
         layers = compare_layers(dtype)
         training = compare_training(dtype)
@@ -111,8 +106,7 @@ def check_parity(progress: Progress) -> Part:
 
 def solve_tasks(progress: Progress) -> Part:
     """Train and test copy and reverse on the device."""
-    lines: list[str] = []
-    numbers: dict[str, Any] = {}
+    lines, numbers = [], {}
     for done, name in enumerate(("copy", "reverse")):
         model, task, history = train_toy_task(name)
         _, score = decode_and_score(model, task.held_out_batch(np.random.default_rng(3), TESTED))
@@ -131,14 +125,11 @@ def measure_speed(progress: Progress) -> Part:
     for done, tf32 in enumerate((False, True) if on_gpu else (False,)):
         rows += measure_steps(names, tf32)
         progress((done + 1) / 2)
-    lines = [f"{'size':<10} {'TF32':>5} {'ours':>11} {'PyTorch':>11} {'PyTorch / ours':>15}"]
-    for row in rows:
-        theirs = f"{1e3 * row['pytorch']:.3f} ms" if row["ratio"] else "-"
-        ratio = f"{row['ratio']:.2f}" if row["ratio"] else "-"
-        switch = "on" if row["tf32"] else "off"
-        lines.append(f"{row['size']:<10} {switch:>5} {1e3 * row['ours']:>8.3f} ms {theirs:>11} {ratio:>15}")
+    times: dict[str, tuple] = {"ours (ms)": ("ours", ".3f", 1e3), "PyTorch (ms)": ("pytorch", ".3f", 1e3)}
+    about = {"size": ("size",), "TF32": (lambda row: "on" if row["tf32"] else "off",)}
+    table = listed("", rows, {**about, **times, "PyTorch / ours": ("ratio", ".2f")})
     judged = [row for row in rows if row["ratio"] and not row["tf32"] and row["size"] in LIMITS]
-    return lines, {"rows": rows}, all(1.0 / row["ratio"] <= LIMITS[row["size"]] for row in judged)
+    return as_text(table).splitlines(), {"rows": rows}, all(1.0 / row["ratio"] <= LIMITS[row["size"]] for row in judged)
 
 
 PARTS: dict[str, Callable[[Progress], Part]] = {

@@ -7,7 +7,6 @@ they are.
 """
 
 import dataclasses
-import importlib.util
 import itertools
 import time
 from collections.abc import Callable
@@ -16,13 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from experiments.measuring.paired import grouped
-from experiments.report import Options, Rows, Table
+from experiments.measuring.steps import need
+from experiments.report import Options, Rows, Table, grouped
+from minitransformer import cosine
 from minitransformer.data.labelled import SIDE, DigitsTask
 from minitransformer.recipes import get_recipe
-from minitransformer.system.process import keep_freed_memory, limit_threads
 from minitransformer.system.progress import tqdm
-from minitransformer.training import cosine
 
 SECONDS = {True: 60, False: 400}
 SEEDS = {True: 1, False: 3}
@@ -85,17 +83,12 @@ MODELS: dict[str, Callable[[DigitsTask, int, int], tuple[int, float]]] = {
 
 def rows(options: Options) -> Rows:
     """Every model and seed. Raises ValueError without PyTorch or scikit-learn."""
-    for package, extra in (("torch", "oracle"), ("sklearn", "digits")):
-        if importlib.util.find_spec(package) is None:
-            raise ValueError(f"digits needs {package}, which is not installed: pip install -e '.[{extra}]'")
-    keep_freed_memory()
+    need("digits", torch="oracle", sklearn="digits")
     DigitsTask(0)  # so that no model's time has the import
     found = []
-    seeds = range(options.seed, options.seed + SEEDS[options.quick])
-    for name, seed in tqdm([*itertools.product(MODELS, seeds)], unit="training"):
+    for name, seed in tqdm([*itertools.product(MODELS, options.seeds)], unit="training"):
         start = time.process_time()
-        with limit_threads(1):
-            parameters, share = MODELS[name](DigitsTask(seed), seed, STEPS[options.quick])
+        parameters, share = MODELS[name](DigitsTask(seed), seed, STEPS[options.quick])
         row = {"model": name, "seed": seed, "parameters": parameters, "accuracy": share}
         found.append({**row, "seconds": time.process_time() - start})
     return {"models": found}

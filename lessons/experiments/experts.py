@@ -9,28 +9,25 @@ uses in the others. An expert is called starved if it gets less than a quarter o
 
 import dataclasses
 import statistics
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from experiments.measuring.paired import collect, compared, grouped, plus_minus, train_steps
-from experiments.report import Figure, Options, Rows, Table
-from minitransformer.config import Experts
-from minitransformer.data.text import TextBatch, TextTask, load_python_topics
-from minitransformer.evaluation import mean_loss
-from minitransformer.models import GPT, gpt_config
+import minitransformer as mt
+from experiments.measuring.paired import collect, compared, plus_minus, train_steps
+from experiments.report import Figure, Options, Rows, Table, by_name
+from minitransformer.data.text import TextBatch
 from minitransformer.plotting import pyplot
-from minitransformer.tokenizers import CharacterTokenizer
-from minitransformer.training import CrossEntropyLoss
 from minitransformer.training.parallel.parts import gradients_of
 
 SECONDS = {True: 30, False: 600}
 STEPS, SEEDS = {True: 40, False: 400}, {True: 2, False: 5}
 PEAK, LENGTH, EXPERTS, STARVED = 5e-3, 64, 8, 0.25
 SIZES: dict[str, Any] = {"d_model": 32, "num_heads": 2, "d_ff": 64, "num_layers": 2, "max_len": LENGTH, "dropout": 0.0}
-SWITCH = Experts(EXPERTS, per_token=1, renormalize=False, balance=0.0)
+SWITCH = mt.Experts(EXPERTS, per_token=1, renormalize=False, balance=0.0)
 SIGMOID = dataclasses.replace(SWITCH, scores="sigmoid")
-ROUTERS: dict[str, Experts | None] = {
+ROUTERS: dict[str, mt.Experts | None] = {
     "dense": None,
     "renormalized": dataclasses.replace(SWITCH, renormalize=True),
     "softmax": SWITCH,
@@ -53,23 +50,21 @@ def kind_of(character: str) -> str:
 
 def rows(options: Options) -> Rows:
     """The loss and the experts' loads of every router and seed: start again to go on after an interruption."""
-    corpus = load_python_topics()
-    task = TextTask(corpus, CharacterTokenizer.train(corpus.train + corpus.held_out), LENGTH)
-    path = options.runs / "experiments" / f"experts{'-quick' if options.quick else ''}.jsonl"
-    todo = [(name, options.seed + i) for i in range(SEEDS[options.quick]) for name in ROUTERS]
-    found = collect(path, todo, lambda name, seed: train_and_look(name, seed, task, STEPS[options.quick]))
-    path.unlink()
-    return {"trainings": found}
+    corpus = mt.load_python_topics()
+    task = mt.TextTask(corpus, mt.CharacterTokenizer.train(corpus.train + corpus.held_out), LENGTH)
+    todo = [(name, seed) for seed in options.seeds for name in ROUTERS]
+    work = partial(train_and_look, task=task, steps=STEPS[options.quick])
+    return {"trainings": collect(options.unfinished, todo, work)}
 
 
-def train_and_look(name: str, seed: int, task: TextTask, steps: int) -> dict[str, Any]:
+def train_and_look(name: str, seed: int, task: mt.TextTask, steps: int) -> dict[str, Any]:
     """Train one model -> its loss, and for each layer the share of each kind of token that goes to each expert."""
-    config = gpt_config(task.tokenizer.vocab_size, **SIZES, positions="rope", experts=ROUTERS[name])
-    model = GPT(config, seed=seed)
+    config = mt.gpt_config(task.tokenizer.vocab_size, **SIZES, positions="rope", experts=ROUTERS[name])
+    model = mt.GPT(config, seed=seed)
     trained = train_steps(model, task, steps, seed, PEAK)
     held_out = list(task.held_out_batches(128))
     row = {"router": name, "seed": seed, "parameters": model.num_parameters(), **trained}
-    row["loss"] = mean_loss(model, held_out)
+    row["loss"] = mt.mean_loss(model, held_out)
     if config.experts is None:
         return row
     kinds = np.array([kind_of(token) for token in task.tokenizer.tokens])
@@ -81,17 +76,17 @@ def train_and_look(name: str, seed: int, task: TextTask, steps: int) -> dict[str
     return {**row, **router_of(model, seed, held_out[0])}
 
 
-def choices(model: GPT, batch: TextBatch) -> list[np.ndarray]:
+def choices(model: mt.GPT, batch: TextBatch) -> list[np.ndarray]:
     """Which tokens went to which expert (B T, E), for each layer."""
     _, cache = model.features(batch.ids)
     return [layer.feed_forward.sublayer.chosen for layer in cache.blocks.layers]
 
 
-def router_of(model: GPT, seed: int, batch: TextBatch) -> dict[str, float]:
+def router_of(model: mt.GPT, seed: int, batch: TextBatch) -> dict[str, float]:
     """The largest entry of a router's gradient on this batch, and the most that one has moved in training."""
     model.zero_grad()
-    gradients_of(model, CrossEntropyLoss())(batch)
-    new = GPT(model.config, seed=seed).state_dict()
+    gradients_of(model, mt.CrossEntropyLoss())(batch)
+    new = mt.GPT(model.config, seed=seed).state_dict()
     routers = {name: one for name, one in model.named_parameters() if name.endswith("router.W")}
     return {
         "gradient": max(float(abs(one.grad).max()) for one in routers.values()),
@@ -103,7 +98,7 @@ def tables(rows: Rows) -> list[Table]:
     """One line for each router: means over the seeds with their intervals."""
     columns = ["router", "weights", "loss, held out", "starved experts", "largest load", "router moved", "its gradient"]
     cells = []
-    for (name,), group in grouped(rows["trainings"], "router").items():
+    for name, group in by_name(rows["trainings"], "router").items():
         line = [name, f"{group[0]['parameters']:,}", plus_minus([row["loss"] for row in group], ".3f")]
         if "loads" in group[0]:
             largest = [max(map(max, row["loads"])) for row in group]
@@ -116,7 +111,7 @@ def tables(rows: Rows) -> list[Table]:
 
 def findings(rows: Rows) -> list[str]:
     """Whether a renormalized router learns, whether balancing feeds the experts, and what it and they are worth."""
-    of = {name: group for (name,), group in grouped(rows["trainings"], "router").items()}
+    of = by_name(rows["trainings"], "router")
 
     def values(name: str, key: str) -> list[float]:
         return [row[key] for row in of[name]]

@@ -10,21 +10,20 @@ In "reverse" one token decides each answer, and cross-attention is the only road
 digit that is most frequent among letters: the more copies of it there are, the less each of them matters.
 """
 
+import itertools
 from typing import Any
 
 import numpy as np
 
-from experiments.measuring.paired import grouped, interval, judged, plus_minus, train_steps
+from experiments.measuring.paired import interval, judged, plus_minus, train_steps
 from experiments.measuring.ranks import spearman
-from experiments.report import Figure, Options, Rows, Table
-from minitransformer.backend import to_host
-from minitransformer.data.tasks import ToyTask, get_task
+from experiments.report import Figure, Options, Rows, Table, grouped, legend_below
+from minitransformer import Transformer, get_task, named_config, to_host
+from minitransformer.data.tasks import ToyTask
 from minitransformer.functional import softmax
 from minitransformer.inspection import Change, intervene
 from minitransformer.inspection import Rows as GivenRows
-from minitransformer.models import Transformer, named_config
 from minitransformer.plotting import COLORS, GREY, pyplot
-from minitransformer.system.process import limit_threads
 from minitransformer.system.progress import tqdm
 from minitransformer.vocabulary import BOS, EOS, SPECIAL_TOKENS
 
@@ -75,17 +74,14 @@ TASKS: dict[str, Any] = {"reverse": lambda: get_task("reverse"), "vote": Vote}
 def rows(options: Options) -> Rows:
     """Train a model of each task and seed -> a row for each number of copies, and one for reverse."""
     found = []
-    for task, seed in tqdm([(task, seed) for task in TASKS for seed in range(SEEDS[options.quick])], unit="model"):
+    for task, seed in tqdm([*itertools.product(TASKS, options.seeds)], unit="model"):
         data, steps = TASKS[task](), STEPS[task][options.quick]
-        model = Transformer(named_config("tiny", len(data.vocabulary), dropout=0.0), seed=options.seed + seed)
-        train_steps(model, data, steps, options.seed + seed, PEAK)
+        model = Transformer(named_config("tiny", len(data.vocabulary), dropout=0.0), seed=seed)
+        train_steps(model, data, steps, seed, PEAK)
         rng = np.random.default_rng([options.seed, 11])
         for copies in COPIES[options.quick] if task == "vote" else (0,):
             sources = sources_of(data, copies, rng, TESTED[task][options.quick])
-            with limit_threads(1):
-                found.append(
-                    {"task": task, "seed": options.seed + seed, "copies": copies, **judge(model, data, sources)}
-                )
+            found.append({"task": task, "seed": options.seed + seed, "copies": copies, **judge(model, data, sources)})
     return {"models": found}
 
 
@@ -210,22 +206,15 @@ def title(task: str, copies: int) -> str:
 
 def tables(rows: Rows) -> list[Table]:
     """Rank correlation and agreement of the first place."""
-    columns = ["evidence", "right", "largest effect", *SCORES]
-    return [
-        Table(
-            name,
-            columns,
-            [
-                [
-                    *(title(*kind), f"{np.mean([row['right'] for row in found]):.2f}"),
-                    f"{np.mean([row['effect'] for row in found]):.2f}",
-                    *(plus_minus([row[what][score] for row in found]) for score in SCORES),
-                ]
-                for kind, found in grouped(rows["models"], "task", "copies").items()
-            ],
-        )
-        for name, what in (("rank correlation", "rank"), ("same first place", "first"))
-    ]
+    found: list[Table] = []
+    for name, what in (("rank correlation", "rank"), ("same first place", "first")):
+        cells = []
+        for kind, models in grouped(rows["models"], "task", "copies").items():
+            means = (f"{np.mean([row[key] for row in models]):.2f}" for key in ("right", "effect"))
+            scores = (plus_minus([row[what][score] for row in models]) for score in SCORES)
+            cells.append([title(*kind), *means, *scores])
+        found.append(Table(name, ["evidence", "right", "largest effect", *SCORES], cells))
+    return found
 
 
 def findings(rows: Rows) -> list[str]:
@@ -267,5 +256,5 @@ def draw(rows: Rows) -> Figure:
         axis.set_xticks(range(len(groups)), [title(*kind).replace(", ", "\n") for kind in groups])
         axis.set(xlabel="task and copies of the deciding digit", ylabel=f"{name} of score and effect")
         axis.set_ylim(top=1.05)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    legend_below(figure, axes[0], ncols=3)
     return figure

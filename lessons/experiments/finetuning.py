@@ -9,22 +9,19 @@ import math
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from experiments.measuring.paired import compared, grouped, spread
+from experiments.measuring.paired import compared, spread
 from experiments.measuring.steps import make_training_step
-from experiments.report import Options, Parser, Rows, Table
-from minitransformer.data import Corpus, TextTask, load_shakespeare
-from minitransformer.evaluation import mean_loss
+from experiments.measuring.timing import seconds_of
+from experiments.report import Options, Parser, Rows, Table, by_name
+from minitransformer import GPT, CharacterTokenizer, Corpus, TextTask, cosine, gpt_config, load_shakespeare, mean_loss
 from minitransformer.layers import add_lora
-from minitransformer.models import GPT, gpt_config
-from minitransformer.system.process import keep_freed_memory, limit_threads
 from minitransformer.system.progress import tqdm
-from minitransformer.tokenizers import CharacterTokenizer
-from minitransformer.training import cosine
 from minitransformer.training.batches import Batches
 
 SECONDS = {True: 120, False: 900}
@@ -47,10 +44,8 @@ WAYS: dict[str, tuple[float, int, list[str] | None]] = {  # peak of the rate, ra
     "LoRA, rank 4, and the embeddings": (2e-2, 4, ["embedding"]),
     "everything, from new weights": (4e-3, 0, None),
 }
-COLUMNS = (
-    *("trained", "gradients and Adam's state", "time of a step"),
-    *("bits per character of Python", "of Shakespeare"),
-)
+SCORES = ("bits per character of Python", "of Shakespeare")
+COLUMNS = ("trained", "gradients and Adam's state", "time of a step", *SCORES)
 
 
 def add_options(parser: Parser) -> None:
@@ -65,18 +60,13 @@ def texts() -> list[Corpus]:
     return [load_shakespeare(), Corpus(*code)]
 
 
-def fit(model: GPT, data: TextTask, steps: int, peak: float, seed: int) -> Callable[[float], float]:
-    """Train on one thread -> a function that takes one more step with a rate -> its processor time in seconds."""
+def fit(model: GPT, data: TextTask, steps: int, peak: float, seed: int) -> Callable[[], float]:
+    """Train on one thread -> a function that takes one more step with a rate of 0 -> its processor time in seconds."""
     batches, step = Batches(data, BATCH, seed), make_training_step(model, label_smoothing=0.0, threads=1)
 
-    def timed(rate: float) -> float:
-        start = time.process_time()
-        step(next(batches), rate)
-        return time.process_time() - start
-
     for number in range(1, steps + 1):
-        timed(cosine(number, steps, peak, warmup=steps // 20))
-    return timed
+        step(next(batches), cosine(number, steps, peak, warmup=steps // 20))
+    return lambda: seconds_of(partial(step, next(batches), 0.0), time.process_time)
 
 
 def bits(model: GPT, data: TextTask) -> float:
@@ -88,10 +78,8 @@ def bits(model: GPT, data: TextTask) -> float:
 
 def rows(options: Options) -> Rows:
     """All ways of every seed. Raises ValueError without the plays."""
-    keep_freed_memory()
-    seeds = [RATE_SEED] if options.rate else range(options.seed, options.seed + SEEDS[options.quick])
-    with limit_threads(1):
-        return {"ways": [row for seed in seeds for row in measure(seed, options.quick, options.rate)]}
+    seeds = [RATE_SEED] if options.rate else options.seeds
+    return {"ways": [row for seed in seeds for row in measure(seed, options.quick, options.rate)]}
 
 
 def measure(seed: int, quick: bool, rate: float | None) -> list[dict[str, Any]]:
@@ -121,7 +109,7 @@ def measure(seed: int, quick: bool, rate: float | None) -> list[dict[str, Any]]:
             model.freeze(part, frozen=False)
         steps.append(fit(model, library, LIBRARY[quick], rate or peak, seed))
         keep(name, sum(p.data.size for p in model.parameters() if not p.frozen) / total)
-    turns = np.array([[step(0.0) for step in steps] for _ in range(TURNS)])  # in turn, with a rate of 0
+    turns = np.array([[step() for step in steps] for _ in range(TURNS)])
     for row, seconds in zip(found[1:], np.median(turns, axis=0) / np.median(turns[:, 0]), strict=True):
         row["time"] = float(seconds)
     return found
@@ -130,7 +118,7 @@ def measure(seed: int, quick: bool, rate: float | None) -> list[dict[str, Any]]:
 def tables(rows: Rows) -> list[Table]:
     """A line for each way, over all seeds."""
     cells = []
-    for (name,), found in grouped(rows["ways"], "trained").items():
+    for name, found in by_name(rows["ways"], "trained").items():
         cost = [f"{np.mean([row['memory'] for row in found]):.1%}", spread([row["time"] for row in found], ".2f")]
         losses = [spread([row[text] for row in found], ".2f") for text in ("python", "shakespeare")]
         cells.append([name, *(cost if found[0]["time"] else ["", ""]), *losses])
@@ -139,7 +127,7 @@ def tables(rows: Rows) -> list[Table]:
 
 def findings(rows: Rows) -> list[str]:
     """What each way loses on the new text against training everything, and what it keeps of the old one."""
-    groups = {name: found for (name,), found in grouped(rows["ways"], "trained").items()}
+    groups = by_name(rows["ways"], "trained")
     every, lines = groups["everything"], []
     for name, found in groups.items():
         for text in ("python", "shakespeare") if name not in ("nothing", "everything") else ():

@@ -6,15 +6,16 @@ In an LSTM the gradient is multiplied by about the same factor at each step, so 
 the forget gate decides how fast. Attention has no steps: the gradient is divided among the n tokens.
 """
 
+import itertools
 import math
 from collections.abc import Callable
 
 import numpy as np
 
-from experiments.report import Figure, Options, Rows, Table, pivot
-from minitransformer.core import Layer
+from experiments.report import Figure, Options, Rows, Table, by_name, draw_kinds, legend_below, pivot
+from minitransformer import Layer
 from minitransformer.layers import LSTM, SelfAttention
-from minitransformer.plotting import COLORS, GREY, pyplot
+from minitransformer.plotting import GREY, pyplot
 
 SECONDS = {True: 5, False: 15}
 WIDTH, HEADS, SEQUENCES = 64, 4, 8
@@ -22,9 +23,14 @@ DISTANCES = {True: (1, 4, 16, 64, 256), False: (1, 2, 4, 8, 16, 32, 64, 128, 256
 FLOAT32_DIGITS = 2.0**-24  # relative to what it is added to, a smaller gradient is lost in float32
 
 
+def attention(n: int, rng: np.random.Generator) -> SelfAttention:
+    """Attention with its initial weights."""
+    return SelfAttention(WIDTH, HEADS, rng=rng, dtype=np.float64)
+
+
 def even_attention(n: int, rng: np.random.Generator) -> SelfAttention:
     """Attention with queries of 0: all scores are equal, so every weight is 1 / n."""
-    layer = SelfAttention(WIDTH, HEADS, rng=rng, dtype=np.float64)
+    layer = attention(n, rng)
     layer.qkv.W.data[:, :WIDTH] = 0.0
     return layer
 
@@ -38,21 +44,15 @@ KINDS: dict[str, Callable[[int, np.random.Generator], Layer]] = {
     "LSTM, forget bias 0": lstm(lambda n: 0.0),
     "LSTM, forget bias 1": lstm(lambda n: 1.0),
     "LSTM, forget bias log n": lstm(math.log),  # the gate forgets 1 / (n + 1): Tallec and Ollivier 2018
-    "attention, initial weights": lambda n, rng: SelfAttention(WIDTH, HEADS, rng=rng, dtype=np.float64),
+    "attention, initial weights": attention,
     "attention, even": even_attention,
 }
 
 
 def rows(options: Options) -> Rows:
     """The gradient that arrives, of every kind at every distance."""
-    distances = DISTANCES[options.quick]
-    return {
-        "gradients": [
-            {"layer": name, "distance": distance, "norm": reach(name, distance + 1, options.seed)}
-            for name in KINDS
-            for distance in distances
-        ]
-    }
+    found = itertools.product(KINDS, DISTANCES[options.quick])
+    return {"gradients": [{"layer": k, "distance": n, "norm": reach(k, n + 1, options.seed)} for k, n in found]}
 
 
 def tables(rows: Rows) -> list[Table]:
@@ -76,29 +76,22 @@ def lost_from(rows: Rows, name: str) -> int | None:
 
 def findings(rows: Rows) -> list[str]:
     """Which gradients are lost."""
-    found = []
-    for name in dict.fromkeys(row["layer"] for row in rows["gradients"]):
-        lost = lost_from(rows, name)
-        found.append(f"{name}: " + (f"lost to rounding in float32 from {lost} tokens on." if lost else "never lost."))
-    return found
+    lost = {name: lost_from(rows, name) for name in by_name(rows["gradients"], "layer")}
+    return [
+        f"{k}: {f'lost to rounding in float32 from {n} tokens on' if n else 'never lost'}." for k, n in lost.items()
+    ]
 
 
 def draw(rows: Rows) -> Figure:
     """How much of the gradient arrives at the first token, over its distance from the loss."""
     figure, axis = pyplot().subplots(figsize=(8.2, 4.6))
     distances = list(dict.fromkeys(row["distance"] for row in rows["gradients"]))
-    for color, name in zip(COLORS, dict.fromkeys(row["layer"] for row in rows["gradients"]), strict=False):
-        values = [row["norm"] for row in rows["gradients"] if row["layer"] == name]
-        axis.loglog(distances, values, "o-", color=color, markersize=4, label=name)
+    draw_kinds(axis, rows["gradients"], "layer", "distance", "norm")
     axis.loglog(distances, [1 / (n + 1) for n in distances], "--", color=GREY, linewidth=1, label="1 / n")
-    axis.set(
-        title="How far a gradient reaches, before training",
-        xlabel="distance between the token and the loss",
-        ylabel="norm of dLoss/dx_1, divided by dLoss/dx_n at n = 1",
-        ylim=(1e-16, 1e3),
-    )
+    axis.set(title="How far a gradient reaches, before training", xlabel="distance between the token and the loss")
+    axis.set(ylabel="norm of dLoss/dx_1, divided by dLoss/dx_n at n = 1", ylim=(1e-16, 1e3))
     axis.axhline(FLOAT32_DIGITS, color=GREY, linewidth=1, linestyle=":", label="rounding error of float32")
-    figure.legend(*axis.get_legend_handles_labels(), ncols=4, loc="outside lower center")
+    legend_below(figure, axis)
     return figure
 
 

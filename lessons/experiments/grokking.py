@@ -15,14 +15,11 @@ import numpy as np
 
 from experiments.measuring.paired import compared, interval, plus_minus
 from experiments.report import Figure, Options, Rows, Table
-from minitransformer.core import Parameter
+from minitransformer import GPT, Adam, CrossEntropyLoss, Parameter, gpt_config, mean_loss
 from minitransformer.data.text import TextBatch
-from minitransformer.evaluation.loss import mean_loss
 from minitransformer.gradcheck.holding import holding
-from minitransformer.models import GPT, gpt_config
 from minitransformer.plotting import COLORS, GREY, pyplot
-from minitransformer.system.process import keep_freed_memory, limit_threads
-from minitransformer.training import Adam, CrossEntropyLoss, step_with
+from minitransformer.training import step_with
 from minitransformer.training.parallel.threads import DataParallel
 
 SECONDS = {True: 25, False: 300}
@@ -67,13 +64,8 @@ def learn(seed: int, quick: bool, mirrored: bool = True) -> tuple[GPT, np.ndarra
     model = GPT(config, seed=seed)
     optimizer = Adam(model.parameters(), weight_decay=DECAY)
     gradients = DataParallel(model, CrossEntropyLoss(), 1)
-    about: dict[str, Any] = {
-        "seed": seed,
-        "steps": [],
-        "train": [],
-        "test": [],
-        "before": energies(embedding(model).data),
-    }
+    about: dict[str, Any] = {"seed": seed, "steps": [], "train": [], "test": []}
+    about["before"] = energies(embedding(model).data)
     start = time.process_time()
     for step in range(1, STEPS[quick] + 1):
         chosen = rng.integers(len(train.ids), size=BATCH)
@@ -110,9 +102,7 @@ def without(E: np.ndarray, frequencies: Sequence[int]) -> np.ndarray:
 
 def rows(options: Options) -> Rows:
     """For each seed the accuracies while it learns, its frequencies, and what a naive split leaks."""
-    keep_freed_memory()
-    with limit_threads(1):
-        return {"seeds": [measure(options.seed + i, options.quick) for i in range(SEEDS[options.quick])]}
+    return {"seeds": [measure(seed, options.quick) for seed in options.seeds]}
 
 
 def measure(seed: int, quick: bool) -> dict[str, Any]:
@@ -126,9 +116,8 @@ def measure(seed: int, quick: bool) -> dict[str, Any]:
     for name, removed in changes.items():
         with holding(E, without(E.data, removed)):
             row[name] = mean_loss(model, [tested])
-    row.update(
-        after=shares, key=sorted(order[:KEY]), **{f"{side} reached": reached(row, side) for side in ("train", "test")}
-    )
+    row |= {"after": shares, "key": sorted(order[:KEY])}
+    row |= {f"{side} reached": reached(row, side) for side in ("train", "test")}
     model, trained, _ = learn(seed, quick, mirrored=False)
     leaked, is_right = trained.reshape(P, P).T.reshape(-1)[~trained], correct(model, sums())[~trained]
     row["naive"] = [float(x) for x in (leaked.mean(), is_right[leaked].mean(), is_right[~leaked].mean())]
@@ -207,9 +196,8 @@ def draw(rows: Rows) -> Figure:
     middle.set_ylabel("share of the energy")
     guess = right.axhline(np.log(P), color=GREY, linewidth=1, linestyle="--")
     right.set_xticks(range(len(LOSSES)), [name.replace(" ", "\n") for name in LOSSES])
-    right.set(
-        title="Without some of the frequencies", xlabel="frequencies", ylabel="loss of the test (nats)", yscale="log"
-    )
+    right.set(title="Without some of the frequencies", xlabel="frequencies")
+    right.set(ylabel="loss of the test (nats)", yscale="log")
     handles = [*left.lines[:2], *bars, middle.lines[0], right.lines[0], guess]
     names = ["training", "test", "key frequency", "other frequency", "untrained", "a seed", "loss of a guess"]
     figure.legend(handles, names, ncols=7, loc="outside lower center")

@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments.report import Figure, Options, Parser, Rows, Table
-from minitransformer.backend import to_host
+from experiments.report import Figure, Options, Parser, Rows, Table, draw_map, listed
+from minitransformer import Transformer, to_host
 from minitransformer.decoding.search.translate import encode_source
-from minitransformer.models import Transformer
 from minitransformer.plotting import pyplot, readable
 from minitransformer.recipes.saved import open_model
 from minitransformer.system.progress import tqdm
@@ -157,25 +156,18 @@ def summarize(
 
 def tables(rows: Rows) -> list[Table]:
     """Every head by every rule, and the best beside what proves nothing."""
-    columns = [
-        "figure",
-        "what is measured",
-        "sentences",
-        "best head",
-        "its value",
-        "best untrained head",
-        "equal weights",
-    ]
-    cells = [
-        [
-            *(str(RULES[row["rule"]].figure), RULES[row["rule"]].about, f"{row['sentences']:,}", row["best"]),
-            f"{row['heads'][row['best']]:.2f} ({row['interval'][0]:.2f} to {row['interval'][1]:.2f})",
-            *(f"{row['untrained']:.2f}", f"{row['equal']:.2f}"),
-        ]
-        for row in rows["rules"]
-    ]
+    columns = {
+        "figure": (lambda row: RULES[row["rule"]].figure,),
+        "what is measured": (lambda row: RULES[row["rule"]].about,),
+        "sentences": ("sentences", ","),
+        "best head": ("best",),
+        "its value": (lambda row: "{:.2f} ({:.2f} to {:.2f})".format(row["heads"][row["best"]], *row["interval"]),),
+        "best untrained head": ("untrained", ".2f"),
+        "equal weights": ("equal", ".2f"),
+    }
     each = [[head, *(f"{row['heads'][head]:.2f}" for row in rows["rules"])] for head in rows["rules"][0]["heads"]]
-    return [Table("best", columns, cells), Table("all", ["encoder", *(row["rule"] for row in rows["rules"])], each)]
+    every = Table("all", ["encoder", *(row["rule"] for row in rows["rules"])], each)
+    return [listed("best", rows["rules"], columns), every]
 
 
 def findings(rows: Rows) -> list[str]:
@@ -196,12 +188,7 @@ def draw(rows: Rows) -> Figure:
     figure, axes = pyplot().subplots(1, len(rows["rules"]), figsize=(12.4, 4.8))
     for axis, row in zip(axes, rows["rules"], strict=True):
         example = row["example"]
-        places = range(len(example["tokens"]))
-        image = axis.imshow(example["weights"], vmin=0.0, vmax=1.0, aspect="auto")
-        axis.set_xticks(places, example["tokens"], rotation=90)
-        axis.set_yticks(places, example["tokens"])
-        axis.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False)
-        axis.spines[:].set_visible(False)
+        image = draw_map(axis, example["weights"], example["tokens"], example["tokens"], upright=True)
         axis.set(title=f"figure {RULES[row['rule']].figure}, {row['rule']}: {row['best']}")
         axis.set(xlabel="token attended to", ylabel="token that attends")
     figure.colorbar(image, ax=axes.tolist(), label="attention weight")

@@ -14,12 +14,10 @@ import numpy as np
 from experiments.measuring.paired import compared, plus_minus
 from experiments.measuring.steps import make_training_step
 from experiments.report import Figure, Options, Rows, Table
+from minitransformer import GPT, gpt_config, mean_loss
 from minitransformer.data.text import TextBatch
-from minitransformer.evaluation.loss import mean_loss
 from minitransformer.inspection.interventions import heads, intervene
-from minitransformer.models import GPT, gpt_config
 from minitransformer.plotting import COLORS, pyplot
-from minitransformer.system.process import keep_freed_memory, limit_threads
 
 SECONDS = {True: 25, False: 240}
 SEEDS, STEPS = {True: 1, False: 5}, {True: 900, False: 1500}
@@ -88,24 +86,19 @@ def train(layers: int, seed: int, steps: int) -> tuple[GPT, dict[str, Any]]:
 
 def rows(options: Options) -> Rows:
     """For each seed two layers, one layer, and the effect of every head; and the model set by hand."""
-    keep_freed_memory()
     found: list[dict[str, Any]] = []
     example: list[dict[str, Any]] = []
-    with limit_threads(1):
-        for seed in range(options.seed, options.seed + SEEDS[options.quick]):
-            model, row = train(2, seed, STEPS[options.quick])
-            control = train(1, seed, STEPS[options.quick])[1]["losses"]
-            tested = draw_rows(np.random.default_rng([seed, 15]), TESTED)
-            found.append({"seed": seed, **row, "control": control, **remove_each_head(model, *tested)})
-            example = example or [picture(model, found[0]["heads"], *tested)]
-            print(f"seed {seed}: two layers in {row['seconds']:.0f} s", flush=True)
-        by_hand = [
-            {
-                "distinct": kind,
-                "measured": loss_and_accuracy(set_by_hand(), *draw_rows(np.random.default_rng(0), TESTED, kind)),
-            }
-            for kind in (True, False)
-        ]
+    for seed in options.seeds:
+        model, row = train(2, seed, STEPS[options.quick])
+        control = train(1, seed, STEPS[options.quick])[1]["losses"]
+        tested = draw_rows(np.random.default_rng([seed, 15]), TESTED)
+        found.append({"seed": seed, **row, "control": control, **remove_each_head(model, *tested)})
+        example = example or [picture(model, found[0]["heads"], *tested)]
+        print(f"seed {seed}: two layers in {row['seconds']:.0f} s", flush=True)
+    by_hand = []
+    for kind in (True, False):
+        measured = loss_and_accuracy(set_by_hand(), *draw_rows(np.random.default_rng(0), TESTED, kind))
+        by_hand.append({"distinct": kind, "measured": measured})
     return {"seeds": found, "by hand": by_hand, "example": example}
 
 
@@ -142,9 +135,8 @@ def picture(model: GPT, best: dict[str, int], rows: TextBatch, again: np.ndarray
     """The weights of the previous-token head and the induction head on the row with the shortest period."""
     n = int(again.sum(axis=1).argmax())
     weights = np.concatenate([each[0] for each in model.attention_weights(rows.ids[n : n + 1])])  # (heads, T, T)
-    pair = {
-        role: weights[best[role], :SHOWN, :SHOWN].astype(float).round(3).tolist() for role in ("previous", "induction")
-    }
+    shown = weights[:, :SHOWN, :SHOWN].astype(float).round(3)
+    pair = {role: shown[best[role]].tolist() for role in ("previous", "induction")}
     return {"period": int(T - again[n].sum()), **pair}
 
 
@@ -191,9 +183,8 @@ def tables(rows: Rows) -> list[Table]:
     for row in rows["seeds"]:
         sides.append([str(row["seed"]), *("{:.2f} ({:.2f})".format(*row["side"][part]) for part in parts)])
         final = [f"{row['final'][role]:.2f}" for role in ROLES]
-        cells.append(
-            [str(row["seed"]), f"{row['seconds']:.0f}", f"{row['control'][-1]:.2f}", f"{row['loss']:.2f}", *final]
-        )
+        both = [f"{row['control'][-1]:.2f}", f"{row['loss']:.2f}"]
+        cells.append([str(row["seed"]), f"{row['seconds']:.0f}", *both, *final])
         left = [f"{row['without'][name]:.2f} ({row['induction without'][name]:.2f})" for name in names]
         losses.append([str(row["seed"]), f"{row['loss']:.2f} ({row['final']['induction']:.2f})", *left])
     title = "loss (and induction score) without a head"
@@ -221,9 +212,8 @@ def findings(rows: Rows) -> list[str]:
             what = f"Score of the induction head without the {role} head against without another"
             lines.append(compared(what, each("induction without", role), each("induction without", other)))
             first, second = ([row["side"][f"{role}, {part}"][1] for row in found] for part in PARTS)
-            lines.append(
-                compared(f"The same without it in the {PARTS[0]} alone against in the {PARTS[1]}", first, second)
-            )
+            what = f"The same without it in the {PARTS[0]} alone against in the {PARTS[1]}"
+            lines.append(compared(what, first, second))
     most = [max(ROLES, key=row["without"].get) for row in found]
     lines.append("Missed most is " + ", ".join(f"the {role} head in {most.count(role)}" for role in ROLES) + " seeds.")
     hand = {row["distinct"]: row["measured"][1] for row in rows["by hand"]}
@@ -251,9 +241,8 @@ def draw(rows: Rows) -> Figure:
     j = min(SHOWN - 1, example["period"] + 8) - example["period"] + 1
     arrow = {"arrowstyle": "->", "color": COLORS[1], "linewidth": 1.5, "connectionstyle": "arc3,rad=-0.25"}
     place = {"xycoords": second.transData, "textcoords": first.transData}
-    second.annotate(
-        "", (j, j - 1 + example["period"]), xytext=(j - 1, j), arrowprops=arrow, annotation_clip=False, **place
-    )
+    ends = {"xy": (j, j - 1 + example["period"]), "xytext": (j - 1, j)}
+    second.annotate("", **ends, **place, arrowprops=arrow, annotation_clip=False)
     title = "the first head tells position {} what precedes it; by that, the second finds it from position {}"
     figure.suptitle(f"Period {example['period']}: {title.format(j, j - 1 + example['period'])}")
     for each in rows["seeds"]:

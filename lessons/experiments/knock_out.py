@@ -15,17 +15,16 @@ from typing import Any
 import numpy as np
 
 from experiments.attention_kinds import options_of, train_as
-from experiments.measuring.paired import grouped, interval, judged, plus_minus
+from experiments.measuring.paired import interval, judged, plus_minus
 from experiments.measuring.ranks import spearman
-from experiments.report import Figure, Options, Rows, Table
-from minitransformer.backend import to_host
+from experiments.report import Figure, Options, Rows, Table, by_name, legend_below
+from minitransformer import to_host
 from minitransformer.decoding.generate import log_softmax
 from minitransformer.inspection import Change, heads, intervene
 from minitransformer.layers.losses import loss_for
 from minitransformer.plotting import COLORS, pyplot
 from minitransformer.recipes import get_recipe
 from minitransformer.recipes.text import spread_windows
-from minitransformer.system.process import limit_threads
 from minitransformer.system.progress import tqdm
 
 SECONDS = {True: 40, False: 600}
@@ -36,11 +35,7 @@ TASKS: dict[str, dict[str, Any]] = {  # options of `train`
     "text": {"tokenizer": "characters", "d_model": 64, "num_layers": 3, "length": 64, "batch_size": 16},
 }
 TITLES = {"reverse": "reverse a word", "translation": "German to English", "text": "GPT on characters"}
-STEPS: dict[str, dict[bool, int]] = {
-    "reverse": {True: 60, False: 1000},
-    "translation": {True: 15, False: 400},
-    "text": {True: 40, False: 600},
-}
+STEPS = {"reverse": {True: 60, False: 1000}, "translation": {True: 15, False: 400}, "text": {True: 40, False: 600}}
 TESTED = {True: 6, False: 48}  # sequences, twice as many of them words
 LONGEST = 20  # tokens of a sentence
 PAIRS_OF_RANKS = (("weight", "mean"), ("gradient", "mean"), ("net", "mean"), ("gradient", "zero"), ("zero", "mean"))
@@ -62,11 +57,10 @@ def rows(options: Options) -> Rows:
             data[task] = get_recipe(task).data(options_of(task, 0, fields))
         except ValueError as error:  # the sentences come with a package
             tqdm.write(f"no {task}: {error}")
-    for task, seed in tqdm([*itertools.product(data, range(SEEDS[options.quick]))], unit="model"):
-        how = options_of(task, options.seed + seed, {**TASKS[task], "steps": STEPS[task][options.quick]})
-        with limit_threads(1):
-            model, _ = train_as(task, how, data[task])
-            found.append({"task": task, "seed": how.seed, **study(model, batch_of(task, data[task], options.quick))})
+    for task, seed in tqdm([*itertools.product(data, options.seeds)], unit="model"):
+        how = options_of(task, seed, {**TASKS[task], "steps": STEPS[task][options.quick]})
+        model, _ = train_as(task, how, data[task])
+        found.append({"task": task, "seed": seed, **study(model, batch_of(task, data[task], options.quick))})
     return {"models": found}
 
 
@@ -186,8 +180,8 @@ def agreement(row: dict[str, Any], what: str, kind: str = "mean") -> float:
 
 def tables(rows: Rows) -> list[Table]:
     """How many heads can go, and what ranks them."""
-    cells, groups = [], grouped(rows["models"], "task")
-    for ((task,), found), kind in itertools.product(groups.items(), ABLATIONS):
+    cells, groups = [], by_name(rows["models"], "task")
+    for (task, found), kind in itertools.product(groups.items(), ABLATIONS):
         means = [f"{np.mean([row['whole'][key] for row in found]):.2f}" for key in ("loss", "exact", "right")]
         alone, together = [free(row, kind) for row in found], [row[kind]["removed"] for row in found]
         worst = ", ".join(f"{np.mean([min(row[kind][key]) for row in found]):.2f}" for key in ("right", "exact"))
@@ -196,7 +190,7 @@ def tables(rows: Rows) -> list[Table]:
         cells.append([*about, plus_minus(alone), worst, plus_minus(together), hidden])
     ranked = [
         [TITLES[task], *(plus_minus([agreement(row, *pair) for row in found]) for pair in PAIRS_OF_RANKS)]
-        for (task,), found in grouped(rows["models"], "task").items()
+        for task, found in groups.items()
     ]
     ranks = ["rank correlation", *(f"{one} and {other}" for one, other in PAIRS_OF_RANKS)]
     return [Table("heads", COLUMNS, cells), Table("ranks", ranks, ranked)]
@@ -205,7 +199,7 @@ def tables(rows: Rows) -> list[Table]:
 def findings(rows: Rows) -> list[str]:
     """How many heads can go; and whether the gradient or the map says which, where the interval excludes 0."""
     lines = []
-    for (task,), found in grouped(rows["models"], "task").items():
+    for task, found in by_name(rows["models"], "task").items():
         (count, half), total = interval([free(row, "mean") for row in found]), len(found[0]["heads"])
         most = "most" if count - half > total / 2 else "not most" if count + half < total / 2 else "perhaps most"
         pair = max((row["mean"]["pairs"]["largest"] for row in found), key=lambda pair: pair["extra"])
@@ -218,29 +212,22 @@ def findings(rows: Rows) -> list[str]:
         lines.append(f"{TITLES[task]}: rank correlation with the cost {ranked}.")
     mean, half = interval([agreement(row, "gradient") - agreement(row, "weight") for row in rows["models"]])
     word = judged(mean, half, "worse than", "better than", "not measurably better or worse than")
-    return [
-        *lines,
-        f"Over all {len(rows['models'])} models, the gradient ranks heads {word} the sharpness of their maps: "
-        f"difference of the rank correlations {mean:.2f} ± {half:.2f}.",
-    ]
+    about = f"Over all {len(rows['models'])} models, the gradient ranks heads {word} the sharpness of their maps"
+    return [*lines, f"{about}: difference of the rank correlations {mean:.2f} ± {half:.2f}."]
 
 
 def draw(rows: Rows) -> Figure:
     """The share of right tokens without each head, the worst first: a line for each seed and ablation."""
-    groups = grouped(rows["models"], "task")
+    groups = by_name(rows["models"], "task")
     figure, axes = pyplot().subplots(1, len(groups), figsize=(3.4 * len(groups), 3.2), squeeze=False)
-    for axis, ((task,), found) in zip(axes[0], groups.items(), strict=True):
+    for axis, (task, found) in zip(axes[0], groups.items(), strict=True):
         for (color, kind), row in itertools.product(zip(COLORS, ABLATIONS, strict=False), found):
             label = f"{kind} ablation" if row is found[0] else None
             places = range(1, len(row["heads"]) + 1)
             axis.plot(places, sorted(row[kind]["right"]), ".-", color=color, linewidth=1, label=label)
         whole = np.mean([row["whole"]["right"] for row in found])
         axis.axhline(whole, color=COLORS[-1], linewidth=1, linestyle="--", label="all heads")
-        axis.set(
-            title=TITLES[task],
-            xlabel="rank of the head, the costliest first",
-            ylabel="share of right tokens without it",
-        )
-        axis.set(ylim=(0.0, 1.05 * max(0.5, whole)))
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        axis.set(title=TITLES[task], xlabel="rank of the head, the costliest first")
+        axis.set(ylabel="share of right tokens without it", ylim=(0.0, 1.05 * max(0.5, whole)))
+    legend_below(figure, axes[0, 0], ncols=3)
     return figure

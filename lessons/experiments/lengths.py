@@ -12,10 +12,10 @@ import numpy as np
 
 from experiments.measuring.equal_terms import score_at, train_all
 from experiments.measuring.steps import train_toy_task
-from experiments.report import Figure, Options, Parser, Rows, Table, pivot
+from experiments.report import Figure, Options, Parser, Rows, Table, by_name, pivot, unrolled
+from minitransformer import get_task
 from minitransformer.config import POSITIONS
 from minitransformer.plotting import ORANGE, pyplot, wrap
-from minitransformer.system.process import limit_threads
 
 SECONDS = {True: 60, False: 400}
 TASKS = ("copy", "reverse")
@@ -27,9 +27,8 @@ QUICK_STEPS = 100
 def add_options(parser: Parser) -> None:
     """The options that only this experiment has."""
     parser.add_argument("--steps", type=int, metavar="N", help="training steps of each model (default: as in train)")
-    parser.add_argument(
-        "--jobs", type=int, default=os.cpu_count(), metavar="N", help="parallel trainings (default: one per processor)"
-    )
+    about = "parallel trainings (default: one per processor)"
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help=about)
 
 
 def check(options: Options) -> None:
@@ -44,33 +43,20 @@ def rows(options: Options) -> Rows:
     steps = options.steps or (QUICK_STEPS if options.quick else None)
     todo = [(task, positions) for task in TASKS for positions in POSITIONS]
     found = train_all(partial(train_and_test, seed=options.seed, steps=steps), todo, options.jobs)
-    return {
-        "scores": [
-            {"task": row["task"], "positions": row["positions"], "length": length, "exact_match": score}
-            for row in found
-            for length, score in zip(LENGTHS, row["exact_match"], strict=True)
-        ]
-    }
+    return {"scores": unrolled(found, "length", "exact_match")}
 
 
 def train_and_test(task_name: str, positions: str, seed: int = 0, steps: int | None = None) -> dict[str, Any]:
     """Train the tiny model on one thread, as `train` does -> the share of exact answers at LENGTHS."""
-    with limit_threads(1):
-        model, _, _ = train_toy_task(task_name, seed, steps, positions=positions, max_len=max(LENGTHS) + 8)
-        scores = [score_at(model, task_name, length, seed) for length in LENGTHS]
-    return {"task": task_name, "positions": positions, "exact_match": scores}
+    model, _, _ = train_toy_task(task_name, seed, steps, positions=positions, max_len=max(LENGTHS) + 8)
+    scores = [score_at(model, get_task(task_name), length, seed) for length in LENGTHS]
+    return {"task": task_name, "positions": positions, "length": LENGTHS, "exact_match": scores}
 
 
 def tables(rows: Rows) -> list[Table]:
     """One table for each task."""
-    return [
-        pivot(
-            f"{task}: exact match at each number of letters",
-            [row for row in rows["scores"] if row["task"] == task],
-            *("positions", "length", "exact_match", "g"),
-        )
-        for task in dict.fromkeys(row["task"] for row in rows["scores"])
-    ]
+    how, groups = ("positions", "length", "exact_match", "g"), by_name(rows["scores"], "task")
+    return [pivot(f"{task}: exact match at each number of letters", found, *how) for task, found in groups.items()]
 
 
 def findings(rows: Rows) -> list[str]:
@@ -89,13 +75,12 @@ def draw(rows: Rows) -> Figure:
 
     Lines instead of a table would hide each other, because most shares are 1 or 0.
     """
-    tasks, lengths = (list(dict.fromkeys(row[key] for row in rows["scores"])) for key in ("task", "length"))
+    tasks, lengths = by_name(rows["scores"], "task"), list(by_name(rows["scores"], "length"))
     width = 4.4 * len(tasks) + 0.8
     figure, axes = pyplot().subplots(1, len(tasks), figsize=(width, 3.1), sharey=True, squeeze=False)
     within = sum(length <= LONGEST_TRAINED for length in lengths)
-    for axis, task in zip(axes[0], tasks, strict=True):
-        chosen = [row for row in rows["scores"] if row["task"] == task]
-        names = list(dict.fromkeys(row["positions"] for row in chosen))
+    for axis, (task, chosen) in zip(axes[0], tasks.items(), strict=True):
+        names = list(by_name(chosen, "positions"))
         shares = np.array([row["exact_match"] for row in chosen]).reshape(len(names), len(lengths))
         image = axis.imshow(100 * shares, vmin=0, vmax=100, aspect="auto")
         for (i, j), share in np.ndenumerate(shares):

@@ -11,8 +11,7 @@ import numpy as np
 from experiments.measuring.paired import spread
 from experiments.report import Figure, Options, Rows, Table
 from minitransformer.course import PACKAGE
-from minitransformer.plotting import COLORS, GREY, pyplot
-from minitransformer.system.process import keep_freed_memory, limit_threads
+from minitransformer.plotting import COLORS, GREY, moving_average, pyplot
 
 SECONDS = {True: 90, False: 600}
 SEEDS = {True: 1, False: 5}
@@ -36,14 +35,12 @@ def rows(options: Options) -> Rows:
     """The curves of every seed, and what happened to the pairs. Raises ValueError without the page."""
     if not PAGE.exists():
         raise ValueError(f"the scripts are those of docs/{PAGE.name}, which a checkout has")
-    keep_freed_memory()
     found = []
-    with limit_threads(1):
-        for seed in range(options.seed, options.seed + SEEDS[options.quick]):
-            made = run(seed, CHANGES[options.quick])
-            about = {"seed": seed, "steps": made["STEPS"], "group": made["GROUP"], "training": len(made["training"])}
-            curves = {name: np.array(curve).tolist() for name, curve in made["curves"].items()}
-            found.append({**about, "curves": curves, "moved": np.array(made["moved"]).tolist()})
+    for seed in options.seeds:
+        made = run(seed, CHANGES[options.quick])
+        about = {"seed": seed, "steps": made["STEPS"], "group": made["GROUP"], "training": len(made["training"])}
+        curves = {name: np.array(curve).tolist() for name, curve in made["curves"].items()}
+        found.append({**about, "curves": curves, "moved": np.array(made["moved"]).tolist()})
     return {"seeds": found}
 
 
@@ -54,9 +51,8 @@ def tables(rows: Rows) -> list[Table]:
     in_steps = steps * 32 * group
     drawn = dict(zip(runs[0]["curves"], (in_steps, training * group, in_steps, 0), strict=True))
     begun = [run["curves"]["GRPO"][0] for run in runs]
-    lines = [
-        ["the start", *(spread([point[i] for point in begun], form) for i, form in ((1, ".1%"), (2, ".2f"))), "", ""]
-    ]
+    first = (spread([point[i] for point in begun], form) for i, form in ((1, ".1%"), (2, ".2f")))
+    lines = [["the start", *first, "", ""]]
     moves, ended = [], np.array([point[0] for point in begun])
     for number, (name, answers) in enumerate(drawn.items()):
         curves = np.array([run["curves"][name] for run in runs])
@@ -93,7 +89,7 @@ def draw(rows: Rows) -> Figure:
         moved = np.array([run["moved"][(number - 1) * steps : number * steps] for run in runs]).mean(axis=0)
         for column, style, word in ((0, "-", "chosen"), (1, "--", "rejected")):
             window = min(10, steps)
-            change = np.convolve(moved[:, column] - moved[:, column + 2], np.ones(window) / window, mode="valid")
+            change = moving_average(moved[:, column] - moved[:, column + 2], window)
             label = f"{names[number]}: {word}"
             right.plot(np.arange(len(change)) + window, change, style, color=COLORS[number], label=label)
     right.axhline(0, color=GREY, linewidth=1)

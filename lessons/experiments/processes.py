@@ -15,12 +15,12 @@ import numpy as np
 
 from experiments.measuring.mpiexec import call_in_processes, find_mpiexec
 from experiments.measuring.steps import LABEL_SMOOTHING, MAX_NORM, SIZES, Size
-from experiments.measuring.timing import LEAST, TURN, WARM_UP, resident_peak
-from experiments.report import Options, Parser, Rows, Table
-from minitransformer.models import Transformer
+from experiments.measuring.timing import LEAST, TURN, WARM_UP, resident_peak, seconds_of
+from experiments.report import Options, Parser, Rows, Table, listed
+from minitransformer import Adam, CrossEntropyLoss, Transformer
 from minitransformer.system.process import keep_freed_memory, limit_threads
 from minitransformer.system.progress import tqdm
-from minitransformer.training import Adam, CrossEntropyLoss, step_with
+from minitransformer.training import step_with
 from minitransformer.training.clipping import grad_norm
 from minitransformer.training.parallel.communicator import ONE_PROCESS, Communicator
 from minitransformer.training.parallel.connect import connect
@@ -32,10 +32,11 @@ from minitransformer.training.watching.diagnostics import Diagnostics
 
 PER_ROW = 10.0
 SECONDS = {True: 90, False: 300}
+THREADS = None
 DROPOUT, LR = 0.1, 1e-4
 PROCESSES = 2
 MEMORY_OF = (1, 2, 4)  # processes whose memory is measured
-ONE, THREADS, TWO, SHARDED, SUM = "1 process", "2 threads", "2 processes", "sharded", "sum"
+ONE, TWO_THREADS, TWO, SHARDED, SUM = "1 process", "2 threads", "2 processes", "sharded", "sum"
 
 
 class Way(NamedTuple):
@@ -46,7 +47,7 @@ class Way(NamedTuple):
     is_sharded: bool = False
 
 
-WAYS = {ONE: Way(), THREADS: Way(threads=2), TWO: Way(True), SHARDED: Way(True, is_sharded=True)}
+WAYS = {ONE: Way(), TWO_THREADS: Way(threads=2), TWO: Way(True), SHARDED: Way(True, is_sharded=True)}
 
 
 def add_options(parser: Parser) -> None:
@@ -76,30 +77,18 @@ def rows(options: Options) -> Rows:
 
 def tables(rows: Rows) -> list[Table]:
     """The times, and the memory if it was measured."""
-    ways = (THREADS, TWO, SHARDED)
-    columns = [
-        "size",
-        f"{ONE} (ms)",
-        *(f"{name}" for way in ways for name in (f"{way} (ms)", "speed-up")),
-        f"{SUM} (ms)",
-    ]
-    cells = [
-        [
-            *(row["size"], f"{row[ONE]:,.1f}"),
-            *(text for way in ways for text in (f"{row[way]:,.1f}", f"{row['speed-up'][way]:.2f}")),
-            f"{row[SUM]:.2f}",
-        ]
-        for row in rows["steps"]
-    ]
+    ways, cells = (TWO_THREADS, TWO, SHARDED), []
+    columns = [name for way in ways for name in (f"{way} (ms)", "speed-up")]
+    for row in rows["steps"]:
+        times = [text for way in ways for text in (f"{row[way]:,.1f}", f"{row['speed-up'][way]:.2f}")]
+        cells.append([row["size"], f"{row[ONE]:,.1f}", *times, f"{row[SUM]:.2f}"])
     title = "a step; speed-up: the time of one process divided by this one; sum: adding up the gradients"
-    found = [Table(title, columns, cells)]
+    found = [Table(title, ["size", f"{ONE} (ms)", *columns, f"{SUM} (ms)"], cells)]
     if rows["memory"]:
-        keys = ("peak", "peak_sharded", "state", "state_sharded")
-        cells = [
-            [row["size"], str(row["processes"]), *(f"{row[key] / 1e6:,.0f}" for key in keys)] for row in rows["memory"]
-        ]
-        columns = ["size", "processes", "Adam", "sharded", "m and v", "m and v, sharded"]
-        found.append(Table("peak memory of each process (MB), and m and v in it", columns, cells))
+        keys = {"Adam": "peak", "sharded": "peak_sharded", "m and v": "state", "m and v, sharded": "state_sharded"}
+        memory: dict[str, tuple] = {"size": ("size",), "processes": ("processes",)}
+        memory |= {heading: (key, ",.0f", 1e-6) for heading, key in keys.items()}
+        found.append(listed("peak memory of each process (MB), and m and v in it", rows["memory"], memory))
     return found
 
 
@@ -129,9 +118,8 @@ def make_step(size: Size, way: Way, communicator: Communicator) -> tuple[Callabl
     gradients: Any = ByLength(workers, workers.loss_fn)
     norm: Any = grad_norm
     if communicator.size > 1:
-        gradients = ProcessParallel(
-            gradients, workers.loss_fn, communicator, optimizer.parameters, sharded=way.is_sharded
-        )
+        shared = (workers.loss_fn, communicator, optimizer.parameters)
+        gradients = ProcessParallel(gradients, *shared, sharded=way.is_sharded)
         norm = gradients.norm
     watch, norm_of = Diagnostics(gradients, workers, optimizer), partial(norm, team=workers.team)
     take_step: Any = gathering(step_with, optimizer) if isinstance(optimizer, ShardedAdam) else step_with
@@ -175,15 +163,10 @@ def take_turn(call: Callable[[], Any], is_shared: bool, communicator: Communicat
         return [0.0]
     for _ in range(WARM_UP if warm_up else 1):
         call()
-    before = time.perf_counter()
-    call()
-    count = max(1, round(TURN / (time.perf_counter() - before)))
+    count = max(1, round(TURN / seconds_of(call)))
     if is_shared:
         count = communicator.collect(count)[0]
-    before = time.perf_counter()
-    for _ in range(count):
-        call()
-    seconds = (time.perf_counter() - before) / count
+    seconds = seconds_of(lambda: [call() for _ in range(count)]) / count
     if not is_shared:
         communicator.wait()
     return [seconds]
@@ -191,12 +174,11 @@ def take_turn(call: Callable[[], Any], is_shared: bool, communicator: Communicat
 
 def memory_of(launcher: str, name: str, count: int) -> dict[str, Any]:
     """The peak memory of a process, and its bytes of m and v, with Adam and with a sharded Adam."""
-    (peak, state), (peak_sharded, state_sharded) = (
-        json.loads(call_in_processes(launcher, count, __name__, f"print_memory({name!r}, {sharded})"))
-        for sharded in (False, True)
-    )
-    bytes_of = {"peak": peak, "peak_sharded": peak_sharded, "state": state, "state_sharded": state_sharded}
-    return {"size": name, "processes": count, **bytes_of}
+    row: dict[str, Any] = {"size": name, "processes": count}
+    for kind, is_sharded in (("", False), ("_sharded", True)):
+        call = f"print_memory({name!r}, {is_sharded})"
+        row[f"peak{kind}"], row[f"state{kind}"] = json.loads(call_in_processes(launcher, count, __name__, call))
+    return row
 
 
 def print_memory(name: str, is_sharded: bool) -> None:

@@ -7,6 +7,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import shlex
 import time
 from pathlib import Path
@@ -20,7 +21,7 @@ from experiments.report import Options, Parser, Rows, as_text
 from minitransformer.backend import backend_name
 from minitransformer.plotting import save_figure
 from minitransformer.system.files import atomic_write
-from minitransformer.system.process import blas_threads
+from minitransformer.system.process import blas_threads, keep_freed_memory, limit_threads
 
 
 def find(name: str) -> Any:
@@ -52,6 +53,9 @@ def add_options(parser: Parser, name: str) -> None:
     if hasattr(experiment, "PER_ROW"):
         about = f"seconds per row (default {experiment.PER_ROW:g}; a tenth with --quick)"
         parser.add_argument("--seconds", type=float, metavar="X", help=about)
+    if hasattr(experiment, "SEEDS"):
+        about = f"number of seeds, 1 to 10 (default {experiment.SEEDS[False]})"
+        parser.add_argument("--seeds", type=int, metavar="N", help=about)
     if hasattr(experiment, "add_options"):
         experiment.add_options(parser)
 
@@ -61,21 +65,13 @@ def run(name: str, options: Options) -> int:
 
     Raises ValueError for options that it cannot use, and if a package that it needs is missing.
     """
-    experiment = find(name)
-    if backend_name() != "numpy" and not getattr(experiment, "ON_ANY_DEVICE", False):
-        raise ValueError(
-            f"{name} measures what NumPy does, so --backend must be numpy; on a GPU, use experiment device"
-        )
-    if hasattr(experiment, "PER_ROW"):
-        if options.seconds is None:
-            options.seconds = experiment.PER_ROW / (10 if options.quick else 1)
-        if not options.seconds > 0:
-            raise ValueError(f"--seconds must be greater than 0, got {options.seconds}")
-    if hasattr(experiment, "check"):
-        experiment.check(options)
+    experiment, command = find(name), command_line(name, options)
+    complete(name, options, command)
     print(f"{question(name)}\n(at most {duration(experiment.SECONDS[options.quick])} on two cores)\n", flush=True)
     start = time.perf_counter()
-    rows: Rows = experiment.rows(options)
+    keep_freed_memory()
+    with limit_threads(getattr(experiment, "THREADS", 1)):
+        rows: Rows = experiment.rows(options)
     for table in experiment.tables(rows):
         print(f"{as_text(table)}\n")
     findings = experiment.findings(rows)
@@ -87,7 +83,7 @@ def run(name: str, options: Options) -> int:
         print(f"\nsaved {path.with_suffix('.png')}")
     record = {
         "experiment": name,
-        "command": command_line(name, options),
+        "command": command,
         "date": str(datetime.date.today()),
         "machine": describe_machine(),
         "rows": rows,
@@ -96,10 +92,34 @@ def run(name: str, options: Options) -> int:
     }
     with atomic_write(path) as unfinished:
         unfinished.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf8")
+    options.unfinished.unlink(missing_ok=True)
     print(f"saved {path}\n{name} took {duration(time.perf_counter() - start)}")
     if options.json:
         print(json.dumps(record))
     return 0 if record["passed"] else 1
+
+
+def complete(name: str, options: Options, command: str) -> None:
+    """Put in the defaults that depend on `quick`. Raises ValueError for options that cannot be used."""
+    experiment = find(name)
+    if backend_name() != "numpy" and not getattr(experiment, "ON_ANY_DEVICE", False):
+        raise ValueError(
+            f"{name} measures what NumPy does, so --backend must be numpy; on a GPU, use experiment device"
+        )
+    if hasattr(experiment, "PER_ROW"):
+        if options.seconds is None:
+            options.seconds = experiment.PER_ROW / (10 if options.quick else 1)
+        if not options.seconds > 0:
+            raise ValueError(f"--seconds must be greater than 0, got {options.seconds}")
+    if hasattr(experiment, "SEEDS"):
+        count = experiment.SEEDS[options.quick] if options.seeds is None else options.seeds
+        if not 1 <= count <= 10:
+            raise ValueError(f"--seeds must be from 1 to 10, got {count}")
+        options.seeds = range(options.seed, options.seed + count)
+    words = re.findall(r"[\w.]+", command)[2:]
+    options.unfinished = options.runs / "experiments" / f"{'-'.join(words)}.jsonl"
+    if hasattr(experiment, "check"):
+        experiment.check(options)
 
 
 def command_line(name: str, options: Options) -> str:

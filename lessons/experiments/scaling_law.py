@@ -10,6 +10,7 @@ model and compares: commit the file in between, and nobody has to believe you th
 import datetime
 import functools
 import hashlib
+import itertools
 import json
 import math
 import re
@@ -23,15 +24,11 @@ import numpy as np
 from experiments.measuring.equal_terms import train_all
 from experiments.measuring.laws import FLOPS_PER_WEIGHT, bootstrap, fit_law, parabola, power
 from experiments.measuring.steps import make_training_step
-from experiments.report import Figure, Options, Parser, Rows, Table
-from minitransformer.data.text import Corpus, TextBatch, TextTask
-from minitransformer.evaluation.loss import mean_loss
-from minitransformer.models import GPT, gpt_config
+from experiments.report import Figure, Options, Parser, Rows, Table, by_name, grouped
+from minitransformer import GPT, CharacterTokenizer, Corpus, TextTask, cosine, gpt_config, mean_loss
+from minitransformer.data.text import TextBatch
 from minitransformer.plotting import COLORS, GREY, pyplot
 from minitransformer.system.files import atomic_write
-from minitransformer.system.process import keep_freed_memory, limit_threads
-from minitransformer.tokenizers import CharacterTokenizer
-from minitransformer.training import cosine
 
 SECONDS = {True: 90, False: 1500}
 WIDTHS = {  # {C: d_model of its six models}
@@ -40,7 +37,7 @@ WIDTHS = {  # {C: d_model of its six models}
     5e10: (12, 16, 20, 24, 32, 40),
     1.25e11: (16, 20, 24, 32, 40, 48),
 }
-BUDGETS, SEEDS = {True: 2, False: 4}, {True: (0,), False: (0, 1, 2)}
+BUDGETS, SEEDS = {True: 2, False: 4}, {True: 1, False: 3}
 # what `recipe` was chosen by, with a seed of its own: (C, width, peaks of the learning rate, windows in a batch)
 TUNING = (
     (1e10, 12, (0.004, 0.008, 0.016, 0.032), (4, 8, 16)),
@@ -105,16 +102,14 @@ def train(width: int, flops: float, seed: int, peak: float, windows: int, folder
     for line in path.read_text("utf8").splitlines() if path.exists() else ():
         if about.items() <= (row := json.loads(line)).items():
             return row
-    keep_freed_memory()
     start = time.process_time()
     model, rng = make_model(width, seed), np.random.default_rng([seed, 9])
     N = model.num_parameters()
     steps = round(flops / (FLOPS_PER_WEIGHT * N * windows * LENGTH))
-    with limit_threads(1):
-        step = make_training_step(model, 0.0, threads=1)
-        for i in range(1, steps + 1):
-            step(task.batch(rng, windows), cosine(i, steps, peak, max(10, steps // 20)))
-        loss = mean_loss(model, [held_out], 64)
+    step = make_training_step(model, 0.0, threads=1)
+    for i in range(1, steps + 1):
+        step(task.batch(rng, windows), cosine(i, steps, peak, max(10, steps // 20)))
+    loss = mean_loss(model, [held_out], 64)
     row = {**about, "N": N, "D": steps * windows * LENGTH, "steps": steps, "loss": loss}
     row["seconds"] = time.process_time() - start
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -126,15 +121,13 @@ def train(width: int, flops: float, seed: int, peak: float, windows: int, folder
 def rows(options: Options) -> Rows:
     """The runs of all budgets, those of tuning, the prediction and its test, as far as they are asked for."""
     folder = options.runs / "experiments"
-    seeds = SEEDS[options.quick]
+    seeds = options.seeds
     budgets = list(WIDTHS)[: BUDGETS[options.quick]]
     todo = [(w, C, seed, *recipe(w), str(folder)) for seed in seeds for C in budgets for w in WIDTHS[C]]
     tuning = [
         (width, C, TUNING_SEED, peak, windows, str(folder))
-        for C, width, peaks, batches in TUNING
-        for windows in batches
-        for peak in peaks
-        if not options.quick
+        for C, width, peaks, batches in (() if options.quick else TUNING)
+        for windows, peak in itertools.product(batches, peaks)
     ]
     runs = train_all(train, todo + tuning)
     found: Rows = {"runs": runs[: len(todo)], "tuning": runs[len(todo) :], "prediction": [], "tests": []}
@@ -142,28 +135,24 @@ def rows(options: Options) -> Rows:
         path = folder / f"scaling-law-{options.predict:.4g}.json"
         filed = path.exists()
         if not filed:
+            text = json.dumps(predict(found["runs"], options.predict), indent=1)
             with atomic_write(path) as unfinished:
-                text = json.dumps(predict(found["runs"], options.predict), indent=1)
                 unfinished.write_text(text + "\n", encoding="utf8")
             print(f"the prediction is in {path}: file it, and give the command again to test it")
         prediction = json.loads(path.read_text("utf8"))
         found["prediction"] = [{**prediction, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}]
         if filed:
             width = prediction["width"]
-            found["tests"] = train_all(
-                train, [(width, options.predict, seed, *recipe(width), str(folder)) for seed in seeds]
-            )
+            tests = [(width, options.predict, seed, *recipe(width), str(folder)) for seed in seeds]
+            found["tests"] = train_all(train, tests)
     return found
 
 
 def grid(runs: list[dict[str, Any]]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """C, N and D (cells,) and the losses (cells, seeds) of the runs."""
-    cells: dict[tuple[float, int], list[dict[str, Any]]] = {}
-    for run in runs:
-        cells.setdefault((run["flops"], run["width"]), []).append(run)
-    first = [cell[0] for cell in cells.values()]
-    C, N, D = (np.array([run[key] for run in first], float) for key in ("flops", "N", "D"))
-    return C, N, D, np.array([[run["loss"] for run in cell] for cell in cells.values()])
+    cells = grouped(runs, "flops", "width").values()
+    C, N, D = (np.array([cell[0][key] for cell in cells], float) for key in ("flops", "N", "D"))
+    return C, N, D, np.array([[run["loss"] for run in cell] for cell in cells])
 
 
 def extrapolate(C: np.ndarray, N: np.ndarray, D: np.ndarray, losses: np.ndarray, flops: float) -> dict[str, float]:
@@ -235,15 +224,16 @@ def tables(rows: Rows) -> list[Table]:
     for row in rows["prediction"]:
         columns = ["fit", "back-test", f"loss at {row['flops']:.3g} FLOPs", "N there"]
         fits = [
-            [
-                *(about, f"{row['back-test'][name]:+.1%}"),
-                "{:.3f} ({:.3f} to {:.3f})".format(row["fits"][name], *row["intervals"][name]),
-                f"{row['fits'][f'{name} N']:,.0f}",
-            ]
+            [about, f"{row['back-test'][name]:+.1%}", fitted(row, name), f"{row['fits'][f'{name} N']:,.0f}"]
             for name, about in FITS.items()
         ]
         found.append(Table("prediction", columns, fits))
     return found
+
+
+def fitted(row: dict[str, Any], name: str) -> str:
+    """What a fit says, with its interval."""
+    return "{:.3f} ({:.3f} to {:.3f})".format(row["fits"][name], *row["intervals"][name])
 
 
 def findings(rows: Rows) -> list[str]:
@@ -254,17 +244,12 @@ def findings(rows: Rows) -> list[str]:
         noise = float(np.sqrt((losses.var(axis=1, ddof=1) / losses.mean(axis=1) ** 2).mean()))
         lines.append(f"Runs that differ in their seed alone differ by {noise:.1%} (standard deviation).")
     if rows["tuning"]:
-        best: dict[float, float] = {}
-        for run in rows["tuning"]:
-            best[run["flops"]] = min(run["loss"], best.get(run["flops"], np.inf))
+        best = {C: min(run["loss"] for run in runs) for C, runs in by_name(rows["tuning"], "flops").items()}
         same = {run["flops"]: run["loss"] for run in rows["tuning"] if (run["peak"], run["windows"]) == UNTUNED}
         gains = ", ".join(f"{same[C]:.3f} to {best[C]:.3f} at {C:.0e} FLOPs" for C in sorted(same))
         lines.append(f"From a peak of {UNTUNED[0]} and {UNTUNED[1]} windows, tuning takes the loss from {gains}.")
     for row in rows["prediction"]:
-        powers = (
-            "{:.3f} ({:.3f} to {:.3f})".format(row["fits"][name], *row["intervals"][name])
-            for name in ("N power", "loss power")
-        )
+        powers = [fitted(row, name) for name in ("N power", "loss power")]
         lines.append("The best N grows with C^{}, and the lowest loss with C^{}.".format(*powers))
         lines.append(
             f"Predicted on {row['date']} for {row['flops']:.3g} FLOPs and N = {row['N']:,}: a loss of "

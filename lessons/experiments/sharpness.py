@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 
 from experiments.measuring.hessian import LossOfWeights, largest_eigenpairs
-from experiments.report import Figure, Options, Rows, Table
-from minitransformer.data import ToyTask, get_task
-from minitransformer.models import Transformer, TransformerConfig
+from experiments.report import Figure, Options, Rows, Table, legend_below, listed
+from minitransformer import Transformer, TransformerConfig, get_task
+from minitransformer.data import ToyTask
 from minitransformer.plotting import COLORS, count_steps, mark_powers, plot_line, pyplot
-from minitransformer.system.process import limit_threads
 from minitransformer.system.progress import tqdm
 
 SECONDS = {True: 10, False: 180}
@@ -40,7 +39,7 @@ def rows(options: Options) -> Rows:
     """Gradient descent at every learning rate."""
     loss, rates = make_loss(options.seed), RATES[options.quick]
     steps, interval = STEPS[options.quick], INTERVAL[options.quick]
-    with limit_threads(1), tqdm(total=len(rates) * steps, unit="step", disable=None) as progress:
+    with tqdm(total=len(rates) * steps, unit="step", disable=None) as progress:
         return {"rates": [summary(descend(loss, rate, steps, interval, progress)) for rate in rates]}
 
 
@@ -85,24 +84,23 @@ def summary(row: dict[str, Any]) -> dict[str, Any]:
 
 def tables(rows: Rows) -> list[Table]:
     """One line for each learning rate; "median" is that of the second half of the steps."""
-    columns = ["lr", "2 / lr", "sharpness at first", "reached 2 / lr at step", "median of the second half"]
-    cells = [
-        [
-            *(f"{row['lr']:g}", f"{2 / row['lr']:g}", f"{row['sharpness'][0]:.1f}"),
-            *("never" if row["reached"] is None else f"{row['reached']:,}", f"{row['late']:.1f}"),
-            *(f"{row['late'] * row['lr'] / 2:.2f}", f"{row['losses'][-1]:.3f}"),
-        ]
-        for row in rows["rates"]
-    ]
-    return [Table("", [*columns, "times lr / 2", "last loss"], cells)]
+    columns: dict[str, tuple] = {
+        "lr": ("lr", "g"),
+        "2 / lr": (lambda row: 2 / row["lr"], "g"),
+        "sharpness at first": (lambda row: row["sharpness"][0], ".1f"),
+        "reached 2 / lr at step": (lambda row: "never" if row["reached"] is None else f"{row['reached']:,}",),
+        "median of the second half": ("late", ".1f"),
+        "times lr / 2": (lambda row: row["late"] * row["lr"] / 2, ".2f"),
+        "last loss": (lambda row: row["losses"][-1], ".3f"),
+    }
+    return [listed("", rows["rates"], columns)]
 
 
 def findings(rows: Rows) -> list[str]:
     """Where the sharpness stays."""
     shares = [row["late"] * row["lr"] / 2 for row in rows["rates"]]
-    return [
-        f"In the second half of the steps the median sharpness is {min(shares):.2f} to {max(shares):.2f} times 2 / lr."
-    ]
+    most = f"{min(shares):.2f} to {max(shares):.2f}"
+    return [f"In the second half of the steps the median sharpness is {most} times 2 / lr."]
 
 
 def draw(rows: Rows) -> Figure:
@@ -118,5 +116,5 @@ def draw(rows: Rows) -> Figure:
     mark_powers(top)
     bottom.set(ylabel="loss (nats per token)")
     count_steps(bottom)
-    figure.legend(*top.get_legend_handles_labels(), ncols=3, loc="outside lower center")
+    legend_below(figure, top, ncols=3)
     return figure

@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 
 from experiments import scaling_law
-from experiments.measuring.paired import collect, grouped, interval, judged
-from experiments.report import Figure, Options, Parser, Rows, Table, pivot
-from minitransformer.config import Windowed
+from experiments.measuring import paired
+from experiments.measuring.paired import collect, interval, judged
+from experiments.measuring.timing import seconds_of
+from experiments.report import Figure, Options, Parser, Rows, Table, by_name, pivot
+from minitransformer import GPT, Adam, CrossEntropyLoss, Muon, TransformerConfig, Windowed, cosine, mean_loss
 from minitransformer.data.text import TextBatch
 from minitransformer.decoding import log_softmax
-from minitransformer.evaluation.loss import mean_loss
-from minitransformer.models import GPT, TransformerConfig
 from minitransformer.plotting import COLORS, GREY, pyplot
-from minitransformer.system.process import keep_freed_memory, limit_threads
-from minitransformer.training import Adam, CrossEntropyLoss, Muon, cosine, step_with
+from minitransformer.system.process import limit_threads
+from minitransformer.training import step_with
 from minitransformer.training.parallel.threads import DataParallel
 
 SECONDS = {True: 60, False: 1800}
@@ -129,40 +129,35 @@ def cost(name: str, layers: int) -> dict[str, Any]:
     with limit_threads(1):
         trainers = [trainer(each, GPT(config_of(each, layers, task.tokenizer.vocab_size))) for each in (name, BASE)]
         for i, j in np.ndindex(times.shape):
-            start = time.process_time()
-            step_with(*trainers[j], task.batch(rng, BATCH))
-            times[i, j] = time.process_time() - start
+            take = functools.partial(step_with, *trainers[j], task.batch(rng, BATCH))
+            times[i, j] = seconds_of(take, time.process_time)
     return {"row": name, "cost": float(np.divide(*np.median(times, axis=0)))}
 
 
 def rows(options: Options) -> Rows:
     """Tuning, costs, and the runs of equal steps and of equal seconds, saved one by one in the folder of runs."""
-    keep_freed_memory()
     layers, quick = options.layers, options.quick
     work = functools.partial(train, layers=layers)
     names = DEEP[:4] if quick else DEEP if layers == 12 else list(CHANGES)[:-1]
     steps = QUICK_STEPS if quick else STEPS[layers]
-    path = options.runs / "experiments" / f"since-2017-{layers}{'-quick' * quick}.jsonl"
+    path = options.unfinished
     rates = RATES[1:2] if quick else RATES if layers == 3 else (0.0005, 0.001, *RATES)
     rated = [n for n in (*names, *(TRIED if names == DEEP else ())) if n not in UNTUNED]
     tuning = collect(path, [(n, rate, steps // 2, TUNING_SEED) for n in rated for rate in rates], work)
-    tuned = {name: min(runs, key=lambda run: run["loss"])["rate"] for (name,), runs in grouped(tuning, "row").items()}
+    tuned = {name: min(runs, key=lambda run: run["loss"])["rate"] for name, runs in by_name(tuning, "row").items()}
     best = {n: tuned[n if n in tuned else "modern" if n.startswith("modern") else BASE] for n in names}
-    seeds, work_of_costs = range(options.seed, options.seed + SEEDS[quick]), functools.partial(cost, layers=layers)
-    costs = collect(path, [(name,) for name in names], work_of_costs)
+    seeds = options.seeds
+    costs = collect(path, [(name, layers) for name in names], cost)
     equal_steps = collect(path, [(name, best[name], steps, seed) for seed in seeds for name in names], work)
     count = {row["row"]: round(steps / row["cost"]) for row in costs if abs(row["cost"] - 1) > ALIKE}
     todo = [(n, best[n], count[n], seed) for seed in seeds for n in count if n not in ONCE]
     found = {"tuning": tuning, "costs": costs, "steps": equal_steps, "seconds": collect(path, todo, work)}
-    path.unlink()
     return {"about": [{"layers": layers, "text": scaling_law.load()[0].sha256[:16], "steps": steps}], **found}
 
 
 def differences(runs: list[dict[str, Any]], bases: list[dict[str, Any]], base: str) -> dict[str, tuple[float, float]]:
     """{row: (mean difference of its loss from the base's, half of the 95 % interval)}, paired by seed."""
-    of_seed = {run["seed"]: run["loss"] for run in bases if run["row"] == base}
-    found = {name: group for (name,), group in grouped(runs, "row").items() if name != base}
-    return {name: interval([run["loss"] - of_seed[run["seed"]] for run in group]) for name, group in found.items()}
+    return {name: interval(found) for name, found in paired.differences(runs, "loss", "row", base, bases).items()}
 
 
 def shown(difference: tuple[float, float] | None) -> str:
@@ -175,7 +170,7 @@ def tables(rows: Rows) -> list[Table]:
     layers, costs = rows["about"][0]["layers"], {row["row"]: f"{row['cost']:.2f}" for row in rows["costs"]}
     steps, seconds = (differences(rows[terms], rows["steps"], BASE) for terms in ("steps", "seconds"))
     cells = []
-    for (name,), runs in grouped(rows["steps"], "row").items():
+    for name, runs in by_name(rows["steps"], "row").items():
         config = config_of(name, layers, 99)
         cached = 8 * layers * (config.num_kv_heads or config.num_heads) * config.d_model // config.num_heads
         loss = shown(steps.get(name)) or f"{statistics.fmean(run['loss'] for run in runs):.3f}"
@@ -188,11 +183,7 @@ def tables(rows: Rows) -> list[Table]:
     spans = [f"{i} to {i + LENGTH - 1}" for i in range(0, LONG, LENGTH)]
     return [
         Table("loss of the base, and differences from it", COLUMNS, cells),
-        Table(
-            "differences from modern, at equal steps",
-            ["row", "difference"],
-            left_out,
-        ),
+        Table("differences from modern, at equal steps", ["row", "difference"], left_out),
         pivot("tuning: the loss at each rate", tuning, "row", "rate", "loss", ".3f"),
         Table("loss by place, minus that of RoPE with a window", ["positions", *spans], means),
     ]
@@ -247,9 +238,8 @@ def draw(rows: Rows) -> Figure:
     left.set_title(f"{rows['about'][0]['layers']} layers (blue: equal steps, orange: equal seconds)")
     for right in axes[0, 1:]:
         for (name, losses), color in zip(placed(rows).items(), COLORS, strict=False):
-            right.plot(
-                np.arange(BLOCK / 2, LONG, BLOCK), losses.mean(axis=0), "o-", color=color, markersize=3, label=name
-            )
+            places = np.arange(BLOCK / 2, LONG, BLOCK)
+            right.plot(places, losses.mean(axis=0), "o-", color=color, markersize=3, label=name)
         right.set(title=f"Trained on {LENGTH} characters", xlabel="place (characters)", ylabel="nats per character")
         right.legend(fontsize=8)
     return figure

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from experiments.measuring.paired import interval, plus_minus
-from experiments.report import Figure, Options, Parser, Rows, Table
-from minitransformer.decoding import Sampling, SlidingState, generate_tokens, log_softmax
+from experiments.measuring.timing import seconds_of
+from experiments.report import Figure, Options, Parser, Rows, Table, legend_below, listed
+from minitransformer import GPT, Sampling
+from minitransformer.decoding import SlidingState, generate_tokens, log_softmax
 from minitransformer.decoding.faster.speculative import Speculation
 from minitransformer.decoding.sampling import TEMPERATURE, TOP_P
-from minitransformer.models import GPT
 from minitransformer.plotting import BLUE, GREY, ORANGE, SKY, pyplot
 from minitransformer.recipes.saved import open_model
-from minitransformer.system.process import keep_freed_memory, limit_threads
 from minitransformer.system.progress import tqdm
 
 SECONDS = {True: 60, False: 600}
@@ -36,29 +36,26 @@ GOAL = 1.5
 def add_options(parser: Parser) -> None:
     """The two models."""
     parser.add_argument("--run", default="runs/shakespeare-large", metavar="RUN", help="a language model")
-    parser.add_argument(
-        "--draft", default="runs/shakespeare-small", metavar="RUN", help="a smaller one, same tokenizer"
-    )
+    about = "a smaller one, same tokenizer"
+    parser.add_argument("--draft", default="runs/shakespeare-small", metavar="RUN", help=about)
 
 
 def rows(options: Options) -> Rows:
     """The costs, and of each text sum min(p, q) and the speed with each gamma, in CPU time on one thread."""
-    keep_freed_memory()
     found: Any = [open_model(run, "shakespeare") for run in (options.run, options.draft)]
     (large, tokenizer), (small, other) = found
     both = isinstance(large, GPT) and isinstance(small, GPT) and tokenizer and other
     if not both or tokenizer.to_dict() != other.to_dict():
         raise ValueError(f"{options.run} and {options.draft} must be language models with the same tokenizer")
     texts, prompt = [], tokenizer.encode("\n")[None]
-    with limit_threads(1):
-        passes = costs(large, small, REPEATS[options.quick])
-        for seed in tqdm(range(TEXTS[options.quick]), leave=False, unit="text"):
-            plain, _, ids = write(large, None, 0, prompt, seed)
-            p, q = (sampling(0).probabilities(log_softmax(model(ids[:, :-1])[0])) for model in (large, small))
-            texts.append({"gamma": 0, "a": float(np.minimum(p, q).sum(axis=1).mean())})
-            for gamma in GAMMAS:
-                seconds, counts, _ = write(large, small, gamma, prompt, seed)
-                texts.append({"gamma": gamma, "speed": plain / seconds, **counts})
+    passes = costs(large, small, REPEATS[options.quick])
+    for seed in tqdm(range(TEXTS[options.quick]), leave=False, unit="text"):
+        plain, _, ids = write(large, None, 0, prompt, seed)
+        p, q = (sampling(0).probabilities(log_softmax(model(ids[:, :-1])[0])) for model in (large, small))
+        texts.append({"gamma": 0, "a": float(np.minimum(p, q).sum(axis=1).mean())})
+        for gamma in GAMMAS:
+            seconds, counts, _ = write(large, small, gamma, prompt, seed)
+            texts.append({"gamma": gamma, "speed": plain / seconds, **counts})
     return {"passes": passes, "texts": texts}
 
 
@@ -100,9 +97,7 @@ def costs(large: GPT, small: GPT, repeats: int) -> list[dict[str, Any]]:
     times: dict[Any, list[float]] = {name: [] for name in calls}
     for kinds in (("guess", "pass"), ("product",), ("row by row",)):  # apart, so that the weights stay in the cache
         for name in [name for name in calls if name[0] in kinds] * repeats:
-            start = time.process_time()
-            calls[name]()
-            times[name].append(time.process_time() - start)
+            times[name].append(seconds_of(calls[name], time.process_time))
     found = {name: statistics.median(each) for name, each in times.items()}
     unit = {"pass": found["pass", 1], "product": found["row by row", 1], "row by row": found["row by row", 1]}
     guess = found["guess", 1] / unit["pass"]
@@ -127,16 +122,16 @@ def summaries(rows: Rows) -> list[dict[str, Any]]:
 
 def tables(rows: Rows) -> list[Table]:
     """The speeds, then the costs."""
-    columns = ["gamma", "accepted", "tokens a pass", "by the formula", "speed", "predicted", "if v = 1"]
-    names = ("accepted", "tokens", "formula", "predicted", "free")
-    cells = [
-        [str(row["gamma"]), *(f"{row[name]:.2f}" for name in names[:3]), plus_minus(row["speeds"])]
-        + [f"{row[name]:.2f}" for name in names[3:]]
-        for row in summaries(rows)
-    ]
-    kinds = ("pass", "product", "row by row")
-    costs = [[str(row["n"]), *(f"{row[kind]:.2f}" for kind in kinds)] for row in rows["passes"]]
-    return [Table("with a draft", columns, cells), Table("cost, of one in the same way", ["n", *kinds], costs)]
+    counted = {"accepted": "accepted", "tokens a pass": "tokens", "by the formula": "formula"}
+    columns: dict[str, tuple] = {
+        "gamma": ("gamma",),
+        **{heading: (key, ".2f") for heading, key in counted.items()},
+        "speed": (lambda row: plus_minus(row["speeds"]),),
+        **{"predicted": ("predicted", ".2f"), "if v = 1": ("free", ".2f")},
+    }
+    costs = {"n": ("n",), **{kind: (kind, ".2f") for kind in ("pass", "product", "row by row")}}
+    how = "cost, of one in the same way"
+    return [listed("with a draft", summaries(rows), columns), listed(how, rows["passes"], costs)]
 
 
 def findings(rows: Rows) -> list[str]:
@@ -166,5 +161,5 @@ def draw(rows: Rows) -> Figure:
     axis.axhline(1, color=GREY, linewidth=1, linestyle=":", label="without a draft")
     axis.set(title="Speculative decoding", xlabel="guesses before each pass (gamma)", xticks=GAMMAS)
     axis.set(ylabel="times as fast as without a draft")
-    figure.legend(*axis.get_legend_handles_labels(), ncols=2, loc="outside lower center")
+    legend_below(figure, axis, ncols=2)
     return figure

@@ -5,7 +5,8 @@ PyTorch eager: the same shapes, positions of dropout, label smoothing, optimizer
 of a third of a second in one process. The table shows the median times. "times its products" divides our time by that
 of the step's matrix products alone, in the same shapes and threads: no step can take less with NumPy. --compiled adds
 torch.compile and a minute of compiling for each row. --peer adds a step of yours: a file with a function
-step(size, dropout, threads) -> a function that takes one step; docs/peers/jax_step.py is one for JAX.
+step(size, dropout, threads) -> a function that takes one step; docs/peers/jax_step.py is one for JAX. LSTM and GRU are
+forward and backward of two such layers (d = 128, 64 sequences of 32 tokens), and adam is the optimizer alone.
 
 OMP_NUM_THREADS or OPENBLAS_NUM_THREADS sets the number of threads; the default is the number of processors.
 """
@@ -21,10 +22,11 @@ from experiments.measuring.steps import (
     numpy_step,
     products_alone,
     pytorch_step,
+    recurrent_steps,
     torch_is_installed,
 )
 from experiments.measuring.timing import medians, peak_memory
-from experiments.report import Figure, Options, Parser, Rows, Table, cell
+from experiments.report import Figure, Options, Parser, Rows, Table, legend_below, listed
 from minitransformer.checks import check_rate
 from minitransformer.plotting import COLORS, GREY, counted, pyplot
 from minitransformer.system.files import load_module
@@ -32,25 +34,20 @@ from minitransformer.system.process import blas_threads
 from minitransformer.system.progress import tqdm
 
 PER_ROW = 10.0
-SECONDS = {True: 60, False: 150}
-NAMES = (*SIZES, "adam")  # what can be timed; "adam" is the optimizer alone
+SECONDS = {True: 60, False: 170}
+THREADS = None
+NAMES = (*SIZES, "LSTM", "GRU", "adam")  # what can be timed
 
 
 def add_options(parser: Parser) -> None:
     """The options that only this experiment has."""
     parser.add_argument("sizes", nargs="*", metavar="SIZE", help=f"one or more of {', '.join(NAMES)} (default: all)")
-    parser.add_argument(
-        "--dropout", type=float, nargs="+", default=[0.1, 0.0], metavar="X", help="dropout rates (default 0.1 0.0)"
-    )
+    about = "dropout rates (default 0.1 0.0)"
+    parser.add_argument("--dropout", type=float, nargs="+", default=[0.1, 0.0], metavar="X", help=about)
     parser.add_argument("--memory", action="store_true", help="measure peak memory, too")
     parser.add_argument("--compiled", action="store_true", help="compare with torch.compile, too")
-    parser.add_argument(
-        "--peer",
-        nargs="+",
-        default=[],
-        metavar="FILE",
-        help="Python files whose step(size, dropout, threads) is timed, too",
-    )
+    about = "Python files whose step(size, dropout, threads) is timed, too"
+    parser.add_argument("--peer", nargs="+", default=[], metavar="FILE", help=about)
 
 
 def check(options: Options) -> None:
@@ -68,7 +65,7 @@ def check(options: Options) -> None:
 def rows(options: Options) -> Rows:
     """A step of each size at each rate of dropout. Times are in seconds, memory in bytes, None if not measured."""
     names = options.sizes or NAMES
-    jobs = [(name, rate) for name in names for rate in ([None] if name == "adam" else options.dropout)]
+    jobs = [(name, rate) for name in names for rate in (options.dropout if name in SIZES else [None])]
     steps = []
     with tqdm(total=len(jobs), leave=False, unit="row", bar_format="{l_bar}{bar}| {postfix}") as bar:
         for done, (name, rate) in enumerate(jobs):
@@ -78,7 +75,7 @@ def rows(options: Options) -> Rows:
 
 
 def measure(name: str, rate: float | None, options: Options, bar: Any, done: int) -> dict[str, Any]:
-    """Time one row of the table, after those that are `done` -> its columns. The `rate` of "adam" is None."""
+    """Time one row of the table, after those that are `done` -> its columns; without dropout the `rate` is None."""
     threads, with_torch = blas_threads(), torch_is_installed()
     peers = [Path(path).name for path in options.peer]
     row: dict[str, Any] = {"size": name, "dropout": rate, "threads": threads, "peers": peers}
@@ -86,8 +83,10 @@ def measure(name: str, rate: float | None, options: Options, bar: Any, done: int
     def progress(share: float) -> None:
         bar.update(done + share - bar.n)
 
-    if rate is None:
+    if name == "adam":
         return {**row, **_times(medians(adam_steps(threads, with_torch), options.seconds, progress))}
+    if rate is None:
+        return {**row, **_times(medians(recurrent_steps(name, threads, with_torch), options.seconds, progress))}
     size = SIZES[name]
     calls = {"numpy": numpy_step(size, rate), "products": products_alone(size, rate)}
     if with_torch:
@@ -97,7 +96,6 @@ def measure(name: str, rate: float | None, options: Options, bar: Any, done: int
     calls |= {peer: load_module(path).step(size, rate, threads) for peer, path in zip(peers, options.peer, strict=True)}
     row |= _times(medians(calls, options.seconds, progress))
     row["tokens_per_second"] = size.tokens / row["numpy"]
-    row["times_products"] = row["numpy"] / row["products"]
     if options.memory:
         row["memory"] = peak_memory("numpy", size, rate, threads)
         row["pytorch_memory"] = peak_memory("pytorch", size, rate, threads) if with_torch else None
@@ -121,15 +119,14 @@ def tables(rows: Rows) -> list[Table]:
         "theirs (MB)": ("pytorch_memory", ",.0f", 1e-6),
     }
     shown = {name: how for name, how in columns.items() if any(row.get(how[0]) is not None for row in rows["steps"])}
-    cells = [[cell(row.get(key), form, unit) for key, form, unit in shown.values()] for row in rows["steps"]]
-    return [Table("a training step, float32", list(shown), cells)]
+    return [listed("a training step, float32", rows["steps"], shown)]
 
 
 def findings(rows: Rows) -> list[str]:
     """How the step compares with PyTorch's, and with its products."""
     times = [row["times_products"] for row in rows["steps"] if row.get("times_products")]
     lines = [f"A step takes {min(times):.2f} to {max(times):.2f} times as long as its products."] if times else []
-    ratios = [row["ratio"] for row in rows["steps"] if row["ratio"] and row["size"] != "adam"]
+    ratios = [row["ratio"] for row in rows["steps"] if row["ratio"] and row["dropout"] is not None]
     if ratios:
         lines.append(f"PyTorch's step takes {min(ratios):.2f} to {max(ratios):.2f} times as long as ours.")
     return lines
@@ -137,7 +134,7 @@ def findings(rows: Rows) -> list[str]:
 
 def draw(rows: Rows) -> Figure:
     """How many times as fast as PyTorch each row is, and how many times as long as its products it takes."""
-    steps = [row for row in rows["steps"] if row["size"] != "adam" and row["ratio"]]
+    steps = [row for row in rows["steps"] if row["dropout"] is not None and row["ratio"]]
     if not steps:
         return
     figure, (left, right) = pyplot().subplots(1, 2, figsize=(8.6, 3.4))
@@ -160,11 +157,12 @@ def draw(rows: Rows) -> Figure:
         axis.set_xticks(range(len(sizes)), sizes)
         highest = max(patch.get_height() for patch in axis.patches)
         axis.set(xlabel="size of the model", xlim=(-0.7, len(sizes) - 0.3), ylim=(0, max(1.05, 1.25 * highest)))
-    figure.legend(*left.get_legend_handles_labels(), ncols=min(len(rates) + 1, 6), loc="outside lower center")
+    legend_below(figure, left, ncols=min(len(rates) + 1, 6))
     return figure
 
 
 def _times(found: dict[str, float]) -> dict[str, Any]:
     """The times in seconds, and how many times ours the others are."""
     ratios = {f"{name}_ratio": seconds / found["numpy"] for name, seconds in found.items()}
-    return found | ratios | {"ratio": ratios.get("pytorch_ratio")}
+    products = {"times_products": found["numpy"] / found["products"]} if "products" in found else {}
+    return found | ratios | products | {"ratio": ratios.get("pytorch_ratio")}

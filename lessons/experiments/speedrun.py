@@ -14,16 +14,23 @@ from typing import Any
 
 import numpy as np
 
-from experiments.measuring.paired import collect, grouped, interval, judged, plus_minus
-from experiments.report import Figure, Options, Parser, Rows, Table
-from minitransformer.data import TextBatch, TextTask, load_shakespeare
-from minitransformer.evaluation import mean_loss
-from minitransformer.models import GPT, gpt_config
+from experiments.measuring.paired import collect, differences, interval, judged, plus_minus
+from experiments.report import Figure, Options, Parser, Rows, Table, by_name
+from minitransformer import (
+    GPT,
+    Adam,
+    BytePairTokenizer,
+    CrossEntropyLoss,
+    Muon,
+    TextTask,
+    gpt_config,
+    load_shakespeare,
+    mean_loss,
+)
+from minitransformer.data import TextBatch
 from minitransformer.plotting import COLORS, pyplot
 from minitransformer.recipes.text import tokens_per_character
-from minitransformer.system.process import keep_freed_memory, limit_threads
-from minitransformer.tokenizers import BytePairTokenizer
-from minitransformer.training import Adam, CrossEntropyLoss, Muon
+from minitransformer.system.process import limit_threads
 from minitransformer.training.clipping import clip_factor, grad_norm
 from minitransformer.training.parallel.threads import DataParallel
 
@@ -102,7 +109,6 @@ def train(how: dict[str, Any], seed: int, seconds: float = math.inf, steps: floa
     optimizer.team = gradients.team
     used, moving, taken = 0.0, 0.0, 0
     curve: list[list[float]] = []
-    keep_freed_memory()
     with limit_threads(threads):
         while (share := max(used / seconds, taken / steps)) < 1:
             start, taken, parts = clock(), taken + 1, 4 if share < how["short"] else 1
@@ -122,21 +128,16 @@ def train(how: dict[str, Any], seed: int, seconds: float = math.inf, steps: floa
 
 
 def add_options(parser: Parser) -> None:
-    """Which rows, how many seeds and threads, and whether the optimizers are compared."""
+    """Which rows, how many threads, and whether the optimizers are compared."""
     parser.add_argument("--rows", nargs="+", choices=list(CHANGES), metavar="NAME", help=f"of: {', '.join(CHANGES)}")
-    parser.add_argument(
-        "--seeds", type=int, choices=range(1, 11), metavar="N", help=f"1 to 10 (default {SEEDS[False]})"
-    )
     parser.add_argument("--threads", type=int, default=1, choices=(1, 2), help="2: seconds are those of the clock")
-    parser.add_argument(
-        "--optimizers", action="store_true", help="compare Muon with Adam instead, at three batch sizes"
-    )
+    about = "compare Muon with Adam instead, at three batch sizes"
+    parser.add_argument("--optimizers", action="store_true", help=about)
 
 
 def rows(options: Options) -> Rows:
     """Every row and seed, saved one by one: start again to go on after an interruption."""
-    seeds = range(options.seed, options.seed + (options.seeds or SEEDS[options.quick]))
-    path = options.runs / "experiments" / "speedrun.jsonl"
+    seeds, path = options.seeds, options.unfinished
     if options.optimizers:
         how = {**setup("Muon, faster start")[0], "length": 64}
         todo = [({**how, "batch": batch}, seed, steps) for seed in seeds for batch, steps in BATCHES.items()]
@@ -162,19 +163,16 @@ def compare(how: dict[str, Any], seed: int, steps: int) -> dict[str, Any]:
 
 def change(rows: Rows, name: str) -> str:
     """By how many bits a row differs from its base, paired by seed, and whether the interval excludes 0."""
-    known = {(row["row"], row["seed"]): row["bits"] for row in rows["rows"]}
-    pairs = [(row["bits"], known.get((row["base"], row["seed"]))) for row in rows["rows"] if row["row"] == name]
-    changes = [after - before for after, before in pairs if before is not None]
-    if not changes:
-        return ""
-    return f"{plus_minus(changes, '.3f')}: {judged(*interval(changes))}"
+    found = by_name(rows["rows"], "row")[name]
+    changes = differences(found, "bits", "row", found[0]["base"], rows["rows"]).get(name)
+    return f"{plus_minus(changes, '.3f')}: {judged(*interval(changes))}" if changes else ""
 
 
 def means(rows: Rows) -> dict[str, dict[str, float]]:
     """The mean of the seeds of every number of a row, by its name."""
     keys = ("parameters", "seconds", "steps", "moving", "bits")
-    groups = grouped(rows["rows"], "row").items()
-    return {name: {key: float(np.mean([row[key] for row in found])) for key in keys} for (name,), found in groups}
+    groups = by_name(rows["rows"], "row").items()
+    return {name: {key: float(np.mean([row[key] for row in found])) for key in keys} for name, found in groups}
 
 
 def tables(rows: Rows) -> list[Table]:
@@ -201,7 +199,7 @@ def findings(rows: Rows) -> list[str]:
 def draw(rows: Rows) -> Figure:
     """The bits during training, the mean of the seeds."""
     figure, axis = pyplot().subplots(figsize=(8, 4.5))
-    for i, ((name,), found) in enumerate(grouped(rows["rows"], "row").items()):
+    for i, (name, found) in enumerate(by_name(rows["rows"], "row").items()):
         curve = np.mean([row["curve"][: min(len(row["curve"]) for row in found)] for row in found], axis=0)
         style = {"linestyle": "--" if found[0].get("kept") == "no" else "-", "linewidth": 1 + i // len(COLORS)}
         axis.plot(*curve.T, color=COLORS[i % len(COLORS)], marker=".", label=name, **style)

@@ -10,13 +10,14 @@ import numpy as np
 
 from experiments.measuring.steps import Size, numpy_step
 from experiments.measuring.timing import medians, peak_memory
-from experiments.report import Figure, Options, Rows, Table
-from minitransformer.plotting import BLUE, ORANGE, mark_powers, pyplot, wrap
+from experiments.report import Figure, Options, Rows, Table, listed, name_ticks
+from minitransformer.plotting import BLUE, ORANGE, pyplot, wrap
 from minitransformer.system.process import blas_threads
 from minitransformer.system.progress import tqdm
 
 PER_ROW = 10.0
 SECONDS = {True: 90, False: 300}
+THREADS = None
 BASE = Size("scaling", vocab_size=1000, d_model=128, num_heads=4, d_ff=512, num_layers=2, batch=16, length=32)
 DROPOUT = 0.1
 # what grows: its values, and the power of it that the step's time should approach for large values
@@ -50,11 +51,8 @@ def grown(what: str, value: int) -> Size:
 
 def tables(rows: Rows) -> list[Table]:
     """One line for each size."""
-    cells = [
-        [row["what"], f"{row['value']}", f"{1e3 * row['seconds']:.1f}", f"{row['bytes'] / 1e6:,.0f}"]
-        for row in rows["steps"]
-    ]
-    return [Table("", ["size", "value", "step (ms)", "peak memory (MB)"], cells)]
+    times = {"step (ms)": ("seconds", ".1f", 1e3), "peak memory (MB)": ("bytes", ",.0f", 1e-6)}
+    return [listed("", rows["steps"], {"size": ("what",), "value": ("value",), **times})]
 
 
 def findings(rows: Rows) -> list[str]:
@@ -64,9 +62,8 @@ def findings(rows: Rows) -> list[str]:
         last = [row for row in rows["steps"] if row["what"] == what][-2:]
         (n, before), (m, after) = ((row["value"], row["seconds"]) for row in last)
         measured = np.log(after / before) / np.log(m / n)
-        found.append(
-            f"From {what} = {n} to {m} the time grows with the power {measured:.2f}; expected in the end: {power}."
-        )
+        grows = f"From {what} = {n} to {m} the time grows with the power {measured:.2f}"
+        found.append(f"{grows}; expected in the end: {power}.")
     return found
 
 
@@ -85,9 +82,7 @@ def draw(rows: Rows) -> Figure:
             slope = measured[-1] * (ends / values[-1]) ** float(power)
             axis.loglog(ends, slope, "--", color=ORANGE, linewidth=1, label=f"slope {power}")
             axis.legend()
-            axis.minorticks_off()
-            axis.set_xticks(values, values)
-            mark_powers(axis)
+            name_ticks(axis, values)
         axes[1, column].set_xlabel(what)
     axes[0, 0].set_ylabel("training step (ms)")
     axes[1, 0].set_ylabel("peak memory (MB)")

@@ -13,12 +13,11 @@ import numpy as np
 
 from experiments.report import Figure, Options, Rows, Table
 from minitransformer.plotting import COLORS, GREY, pyplot
-from minitransformer.system.process import limit_threads
 from minitransformer.system.progress import tqdm
 from minitransformer.training.optimizers import adam_update
 
 SECONDS = {True: 5, False: 30}
-SEEDS, STEPS = {True: 5, False: 20}, {True: 1000, False: 3000}
+TRIED, STEPS = {True: 5, False: 20}, {True: 1000, False: 3000}
 SPARSITIES = (0.0, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99)
 BATCH, TESTED, PEAK = 256, 20_000, 1e-2
 IMPORTANCE = 0.9 ** np.arange(5)
@@ -53,20 +52,19 @@ def backward(dy: np.ndarray, cache: Cache) -> tuple[np.ndarray, np.ndarray]:
 
 def rows(options: Options) -> Rows:
     """Train a model for each sparsity and seed, all at the same time -> a row for each sparsity."""
-    seeds, steps = SEEDS[options.quick], STEPS[options.quick]
+    seeds, steps = TRIED[options.quick], STEPS[options.quick]
     rng = np.random.default_rng([options.seed, 10])
     W = np.tile(rng.normal(0, 0.5, (seeds, 2, 5)), (len(SPARSITIES), 1, 1, 1))
     b = np.zeros((len(SPARSITIES), seeds, 1, 5))
     states = [(array, np.zeros_like(array), np.zeros_like(array)) for array in (W, b)]
-    with limit_threads(1):
-        for step in tqdm(range(steps), unit="step"):
-            x = draw_features(rng, seeds, BATCH)
-            y, cache = forward(x, W, b)
-            gradients = backward(2 * IMPORTANCE * (y - x) / (5 * BATCH), cache)
-            for (array, m, v), gradient in zip(states, gradients, strict=True):
-                adam_update(array, gradient, m, v, PEAK * (1 - step / steps), (0.9, 0.999), 1e-8, step + 1)
-        x = draw_features(rng, seeds, TESTED)
-        losses = (IMPORTANCE * (forward(x, W, b)[0] - x) ** 2).mean(axis=(2, 3))
+    for step in tqdm(range(steps), unit="step"):
+        x = draw_features(rng, seeds, BATCH)
+        y, cache = forward(x, W, b)
+        gradients = backward(2 * IMPORTANCE * (y - x) / (5 * BATCH), cache)
+        for (array, m, v), gradient in zip(states, gradients, strict=True):
+            adam_update(array, gradient, m, v, PEAK * (1 - step / steps), (0.9, 0.999), 1e-8, step + 1)
+    x = draw_features(rng, seeds, TESTED)
+    losses = (IMPORTANCE * (forward(x, W, b)[0] - x) ** 2).mean(axis=(2, 3))
     return {"sparsities": [summarize(*each) for each in zip(SPARSITIES, W, losses, strict=True)]}
 
 
@@ -115,10 +113,8 @@ def tables(rows: Rows) -> list[Table]:
         share = np.array(row["losses"]) / row["orthogonal"]
         counts: Counter[str] = Counter(row["shapes"])
         shapes = ", ".join(f"{name} {count}" for name, count in counts.most_common())
-        kept = f"{np.mean(row['kept']):.1f}"
-        cells.append(
-            [f"{row['sparsity']:g}", kept, shapes, f"{share.mean():.2f}", f"{share.min():.2f} to {share.max():.2f}"]
-        )
+        shares = [f"{share.mean():.2f}", f"{share.min():.2f} to {share.max():.2f}"]
+        cells.append([f"{row['sparsity']:g}", f"{np.mean(row['kept']):.1f}", shapes, *shares])
     return [Table("", columns, cells)]
 
 

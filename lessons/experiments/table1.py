@@ -14,16 +14,26 @@ import numpy as np
 
 from experiments.measuring.timing import medians
 from experiments.measuring.tracing import Trace
-from experiments.report import Figure, Options, Rows, Table, pivot
-from minitransformer.core import Layer
+from experiments.report import (
+    Figure,
+    Options,
+    Rows,
+    Table,
+    draw_kinds,
+    grouped,
+    legend_below,
+    listed,
+    name_ticks,
+    pivot,
+)
+from minitransformer import Layer
 from minitransformer.functional import causal_mask
 from minitransformer.functional.since_2017.patterns import Pattern
 from minitransformer.layers import GeneralSelfAttention, SelfAttention
 from minitransformer.layers.before_2017.convolution import Conv1d
 from minitransformer.layers.before_2017.recurrent import LSTM
 from minitransformer.layers.since_2017.attention_kinds import TiledAttention
-from minitransformer.plotting import COLORS, GREY, mark_powers, pyplot
-from minitransformer.system.process import limit_threads
+from minitransformer.plotting import COLORS, GREY, pyplot
 from minitransformer.system.progress import tqdm
 
 SECONDS = {True: 20, False: 90}
@@ -44,50 +54,36 @@ class Kind(NamedTuple):
     outside: tuple[str, ...] = ()  # the weights of projections, which the paper leaves out
 
 
-def attention(d: int, below: int, rng: np.random.Generator) -> SelfAttention:
-    """Self-attention; `forward` gives it a causal mask."""
-    return SelfAttention(d, HEADS, rng=rng)
-
-
-def restricted(d: int, below: int, rng: np.random.Generator) -> SelfAttention:
-    """Self-attention to the WINDOW tokens up to one's own."""
-    return GeneralSelfAttention(d, HEADS, rng=rng, kind=TiledAttention(Pattern(causal=True, window=WINDOW)))
-
-
-def recurrent(d: int, below: int, rng: np.random.Generator) -> LSTM:
-    """An LSTM."""
-    return LSTM(d, d, rng=rng)
-
-
-def convolution(d: int, below: int, rng: np.random.Generator) -> Conv1d:
-    """A causal convolution without gaps."""
-    return Conv1d(d, d, KERNEL, rng=rng)
-
-
-def dilated(d: int, below: int, rng: np.random.Generator) -> Conv1d:
-    """A causal convolution whose reach grows KERNEL-fold from layer to layer."""
-    return Conv1d(d, d, KERNEL, dilation=KERNEL**below, rng=rng)
-
-
 PROJECTIONS = ("qkv.W", "output.W")
+TILED = TiledAttention(Pattern(causal=True, window=WINDOW))
 KINDS = {
-    "self-attention": Kind("n^2 d", "O(1)", "O(1)", attention, PROJECTIONS),
-    "recurrent": Kind("n d^2", "O(n)", "O(n)", recurrent, ("directions.0.W",)),
-    "convolutional": Kind("k n d^2", "O(1)", "O(n / k)", convolution),
-    "dilated": Kind("k n d^2", "O(1)", "O(log_k n)", dilated),
-    "restricted": Kind("r n d", "O(1)", "O(n / r)", restricted, PROJECTIONS),
+    "self-attention": Kind(
+        *("n^2 d", "O(1)", "O(1)"),
+        lambda d, below, rng: SelfAttention(d, HEADS, rng=rng),  # `forward` gives it a causal mask
+        PROJECTIONS,
+    ),
+    "recurrent": Kind("n d^2", "O(n)", "O(n)", lambda d, below, rng: LSTM(d, d, rng=rng), ("directions.0.W",)),
+    "convolutional": Kind("k n d^2", "O(1)", "O(n / k)", lambda d, below, rng: Conv1d(d, d, KERNEL, rng=rng)),
+    "dilated": Kind(  # its reach grows KERNEL-fold from layer to layer
+        *("k n d^2", "O(1)", "O(log_k n)"),
+        lambda d, below, rng: Conv1d(d, d, KERNEL, dilation=KERNEL**below, rng=rng),
+    ),
+    "restricted": Kind(  # to the WINDOW tokens up to one's own
+        *("r n d", "O(1)", "O(n / r)"),
+        lambda d, below, rng: GeneralSelfAttention(d, HEADS, rng=rng, kind=TILED),
+        PROJECTIONS,
+    ),
 }
 
 
 def rows(options: Options) -> Rows:
     """Count and time all kinds, and find the paths."""
-    lengths = LENGTHS[options.quick]
-    layers = [count(name, n, options.seed) for name in KINDS if name != "dilated" for n in lengths]
-    times = time_all(lengths, options.seed, SECONDS_PER_LENGTH[options.quick])
-    for row in tqdm(times, total=len(lengths), unit="length"):
-        for one in layers:
-            if one["n"] == row["n"]:
-                one["milliseconds"] = row[one["kind"]]
+    layers = [count(name, n, options.seed) for name in KINDS if name != "dilated" for n in LENGTHS[options.quick]]
+    for (n,), found in tqdm(grouped(layers, "n").items(), unit="length"):
+        calls = {row["kind"]: timed_call(row["kind"], n, options.seed) for row in found}
+        times = medians(calls, SECONDS_PER_LENGTH[options.quick])
+        for row in found:
+            row["milliseconds"] = 1e3 * times[row["kind"]]
     return {"layers": layers, "paths": [path(name, DISTANCE, options.seed) for name in KINDS]}
 
 
@@ -157,21 +153,10 @@ def shortest_chain(layers: list[Layer], distance: int, products_only: bool, rng:
     return int(trace.chains(x)[0, -1].min())
 
 
-def time_all(lengths: tuple[int, ...], seed: int, seconds: float) -> Any:
-    """Yield for each n the median time of forward and backward on one core -> {"n", kind: milliseconds}."""
-    for n in lengths:
-        calls = {}
-        for name, kind in KINDS.items():
-            if name != "dilated":
-                rng = np.random.default_rng(seed)
-                calls[name] = timed_call(kind.make(WIDTH, 0, rng), n, rng)
-        with limit_threads(1):
-            times = medians(calls, seconds)
-        yield {"n": n, **{name: 1e3 * measured for name, measured in times.items()}}
-
-
-def timed_call(layer: Layer, n: int, rng: np.random.Generator) -> Callable[[], Any]:
-    """A function that runs forward and backward over a batch of TOKENS tokens."""
+def timed_call(name: str, n: int, seed: int) -> Callable[[], Any]:
+    """A function that runs forward and backward of a layer over a batch of TOKENS tokens."""
+    rng = np.random.default_rng(seed)
+    layer = KINDS[name].make(WIDTH, 0, rng)
     x = rng.standard_normal((TOKENS // n, n, WIDTH)).astype(np.float32)
 
     def call() -> None:
@@ -213,16 +198,9 @@ def tables(rows: Rows) -> list[Table]:
             cells = [[line[0], getattr(KINDS[line[0]], paper), *line[1:]] for line in table.cells]
             names = [f"n = {n}" for n in dict.fromkeys(row["n"] for row in rows["layers"])]
             found.append(Table(title, ["layer", "paper", *names], cells))
-    cells = [
-        [
-            row["kind"],
-            KINDS[row["kind"]].path_in_paper,
-            *(f"{row[key]}" for key in ("layers", "operations", "products")),
-        ]
-        for row in rows["paths"]
-    ]
     title = f"path between positions {rows['paths'][0]['distance']} apart"
-    return [*found, Table(title, ["layer", "paper", "layers", "operations", "products"], cells)]
+    paths: dict[str, tuple] = {"layer": ("kind",), "paper": (lambda row: KINDS[row["kind"]].path_in_paper,)}
+    return [*found, listed(title, rows["paths"], paths | {key: (key,) for key in ("layers", "operations", "products")})]
 
 
 def crossings(rows: Rows) -> dict[str, dict[str, float | None]]:
@@ -255,12 +233,8 @@ def draw(rows: Rows) -> Figure:
     layers, paths = rows["layers"], rows["paths"]
     lengths = list(dict.fromkeys(row["n"] for row in layers))
     for axis, (key, (title, label, unit)) in zip((axes[0, 0], axes[0, 1], axes[1, 0]), panels.items(), strict=True):
-        for color, kind in zip(COLORS, dict.fromkeys(row["kind"] for row in layers), strict=False):
-            values = [unit * row[key] for row in layers if row["kind"] == kind]
-            axis.loglog(lengths, values, "o-", color=color, markersize=4, label=kind)
-        axis.set_xticks(lengths, lengths)
-        axis.minorticks_off()
-        mark_powers(axis)
+        draw_kinds(axis, layers, "kind", "n", key, unit)
+        name_ticks(axis, lengths)
         axis.set(title=title, xlabel="length of the sequence, n", ylabel=label)
     for axis, n, name in ((axes[0, 0], 2 * WIDTH, "n = 2d"), (axes[1, 0], WIDTH, "n = d")):
         axis.axvline(n, color=GREY, linewidth=1, linestyle="--")
@@ -271,5 +245,5 @@ def draw(rows: Rows) -> Figure:
     axes[1, 1].margins(x=0.12)
     title = f"Layers until two tokens {paths[0]['distance']} apart are connected"
     axes[1, 1].set(title=title, xlabel="layers in the stack", ylabel="layer")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), ncols=4, loc="outside lower center")
+    legend_below(figure, axes[0, 0])
     return figure

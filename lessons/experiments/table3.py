@@ -7,13 +7,15 @@ smoothing) stands beside the paper's perplexity, and exact match beside its BLEU
 read often, so its rows are also measured with FEW examples.
 """
 
+import itertools
 import math
+import statistics
 from typing import Any, NamedTuple
 
-from experiments.measuring.paired import collect, interval, score, train_steps
-from experiments.report import Figure, Options, Parser, Rows, Table
+from experiments.measuring.paired import collect, differences, interval, plus_minus, score, train_steps
+from experiments.report import Figure, Options, Rows, Table, by_name
+from minitransformer import Transformer, TransformerConfig
 from minitransformer.data.parsing import VOCABULARY, ParsingTask, encoded
-from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.plotting import COLORS, GREY, pyplot
 
 SECONDS = {True: 60, False: 1800}
@@ -63,29 +65,12 @@ VARIATIONS = {
 QUICK = ("base", "1 head", "d_k 4 of 16", "1 layer of 2", "learned positions")
 
 
-def add_options(parser: Parser) -> None:
-    """How many seeds."""
-    parser.add_argument("--seeds", type=int, metavar="N", help=f"number of seeds (default {SEEDS[False]})")
-
-
-def check(options: Options) -> None:
-    """ValueError for seeds that have no interval."""
-    if options.seeds is not None and not 2 <= options.seeds <= 10:
-        raise ValueError(f"--seeds must be from 2 to 10, got {options.seeds}")
-
-
 def rows(options: Options) -> Rows:
     """The scores of every row and seed, saved one by one: start again to go on after an interruption."""
-    seeds = range(options.seed, options.seed + (options.seeds or SEEDS[options.quick]))
+    how = STEPS[options.quick], TESTED[options.quick]
     names = QUICK if options.quick else tuple(VARIATIONS)
-    path = options.runs / "experiments" / f"table3{'-quick' if options.quick else ''}.jsonl"
-
-    def work(name: str, seed: int) -> dict[str, Any]:
-        return train_and_test(name, seed, STEPS[options.quick], TESTED[options.quick])
-
-    found = collect(path, [(name, seed) for seed in seeds for name in names], work)
-    path.unlink()
-    return {"variations": found}
+    todo = [(name, seed, *how) for seed in options.seeds for name in names]
+    return {"variations": collect(options.unfinished, todo, train_and_test)}
 
 
 def train_and_test(name: str, seed: int, steps: int, tested: int) -> dict[str, Any]:
@@ -93,10 +78,8 @@ def train_and_test(name: str, seed: int, steps: int, tested: int) -> dict[str, A
     changes = dict(VARIATIONS[name].changes)
     few, smoothing = changes.pop("few", False), changes.pop("smoothing", SMOOTHING)
     examples = min(FEW if few else 10**6, len(encoded(False)[0]))
-    task, model = (
-        ParsingTask(examples),
-        Transformer(TransformerConfig(len(VOCABULARY), **{**BASE, **changes}), seed=seed),
-    )
+    task = ParsingTask(examples)
+    model = Transformer(TransformerConfig(len(VOCABULARY), **{**BASE, **changes}), seed=seed)
     peak = PEAK * (BASE["d_model"] / model.config.d_model) ** 0.5  # as in the paper's schedule
     trained = train_steps(model, task, steps, seed, peak, smoothing)
     scores, _ = score(model, task, tested)
@@ -104,21 +87,18 @@ def train_and_test(name: str, seed: int, steps: int, tested: int) -> dict[str, A
     return {**about, **trained, **scores}
 
 
-def differences(rows: Rows, key: str) -> dict[str, tuple[float, float, float]]:
-    """{row: (mean, mean difference from its base, half of the 95 % interval of the difference)}, paired by seed."""
-    scores: dict[str, dict[int, float]] = {}
-    for row in rows["variations"]:
-        scores.setdefault(row["variation"], {})[row["seed"]] = row[key]
+def from_base(rows: Rows, key: str) -> dict[str, list[float]]:
+    """{row: the differences from its base, paired by seed} of all but the bases."""
     found = {}
-    for name, by_seed in scores.items():
-        base = scores["few: base" if name.startswith("few") else "base"]
-        found[name] = (interval(list(by_seed.values()))[0], *interval([by_seed[seed] - base[seed] for seed in by_seed]))
+    for few, base in ((False, "base"), (True, "few: base")):
+        group = [row for row in rows["variations"] if row["variation"].startswith("few") == few]
+        found |= differences(group, key, "variation", base)
     return found
 
 
-def verdict(ours: tuple[float, float, float], paper: float) -> str:
-    """What our difference says about the paper's, both counted so that more is better."""
-    _, mean, half = ours
+def verdict(ours: list[float], paper: float) -> str:
+    """What our differences say about the paper's, both counted so that more is better."""
+    mean, half = interval(ours)
     if abs(mean) <= half:
         return "undecided"
     if abs(paper) < 1e-9:
@@ -126,34 +106,33 @@ def verdict(ours: tuple[float, float, float], paper: float) -> str:
     return "same direction" if (mean > 0) == (paper > 0) else "other direction"
 
 
-def compared(rows: Rows) -> dict[str, tuple[str, str]]:
+def verdicts(rows: Rows) -> dict[str, tuple[str, str]]:
     """{row: (verdict on loss and perplexity, verdict on exact match and BLEU)} of all but the bases."""
-    loss, exact = differences(rows, "loss"), differences(rows, "exact")
-    found = {}
+    found: dict[str, tuple[str, str]] = {}
+    loss, exact = from_base(rows, "loss"), from_base(rows, "exact")
     for name in loss:
-        if not name.endswith("base"):
-            variation = VARIATIONS[name]
-            better = (loss[name][0], -loss[name][1], loss[name][2])
-            perplexity = verdict(better, math.log(PAPER_BASE[0]) - math.log(variation.perplexity))
-            found[name] = (perplexity, verdict(exact[name], variation.bleu - PAPER_BASE[1]))
+        fall = math.log(PAPER_BASE[0]) - math.log(VARIATIONS[name].perplexity)
+        more = VARIATIONS[name].bleu - PAPER_BASE[1]
+        found[name] = verdict([-change for change in loss[name]], fall), verdict(exact[name], more)
     return found
 
 
 def tables(rows: Rows) -> list[Table]:
     """Our rows and the paper's, side by side."""
-    loss, exact, verdicts = differences(rows, "loss"), differences(rows, "exact"), compared(rows)
-    cells = []
-    for name in loss:
-        variation, is_base = VARIATIONS[name], name.endswith("base")
-        ours = [
-            f"{loss[name][0]:.4f}" if is_base else f"{loss[name][1]:+.4f} ± {loss[name][2]:.4f}",
-            f"{exact[name][0]:.3f}" if is_base else f"{exact[name][1]:+.3f} ± {exact[name][2]:.3f}",
-        ]
+    cells, judged = [], verdicts(rows)
+    loss, exact = from_base(rows, "loss"), from_base(rows, "exact")
+    groups = by_name(rows["variations"], "variation")
+    for name, found in groups.items():
+        variation = VARIATIONS[name]
         nats = math.log(variation.perplexity)
-        paper = [f"{nats:.3f}" if is_base else f"{nats - math.log(PAPER_BASE[0]):+.3f}"]
-        paper += [f"{variation.bleu:.1f}" if is_base else f"{variation.bleu - PAPER_BASE[1]:+.1f}"]
-        both = verdicts.get(name, ("", ""))
-        cells.append([variation.row, name, ours[0], paper[0], both[0], ours[1], paper[1], both[1], variation.in_paper])
+        if name in judged:
+            ours = plus_minus(loss[name], "+.4f"), plus_minus(exact[name], "+.3f")
+            paper = f"{nats - math.log(PAPER_BASE[0]):+.3f}", f"{variation.bleu - PAPER_BASE[1]:+.1f}"
+        else:
+            means = [statistics.fmean(row[key] for row in found) for key in ("loss", "exact")]
+            ours, paper = (f"{means[0]:.4f}", f"{means[1]:.3f}"), (f"{nats:.3f}", f"{variation.bleu:.1f}")
+        both = zip(ours, paper, judged.get(name, ("", "")), strict=True)
+        cells.append([variation.row, name, *itertools.chain.from_iterable(both), variation.in_paper])
     columns = [
         "row",
         "here",
@@ -165,18 +144,8 @@ def tables(rows: Rows) -> list[Table]:
         "verdict",
         "paper's row",
     ]
-    seeds = len({row["seed"] for row in rows["variations"]})
-    sizes = {row["variation"]: row for row in rows["variations"]}
-    more = [
-        [name, f"{row['parameters']:,}", f"{row['examples']:,}", f"{exact[name][0]:.3f}", f"{loss[name][0]:.4f}"]
-        for name, row in sizes.items()
-    ]
-    return [
-        Table(
-            f"differences from the base, {seeds} seeds, with 95 % intervals of the paired difference", columns, cells
-        ),
-        Table("", ["here", "parameters", "examples", "exact match", "loss"], more),
-    ]
+    title = f"differences from the base, {len(groups['base'])} seeds, with 95 % intervals of the paired difference"
+    return [Table(title, columns, cells)]
 
 
 def findings(rows: Rows) -> list[str]:
@@ -184,8 +153,8 @@ def findings(rows: Rows) -> list[str]:
     found = []
     for i, what in enumerate(("loss against the paper's perplexity", "exact match against the paper's BLEU")):
         groups: dict[str, list[str]] = {}
-        for name, verdicts in compared(rows).items():
-            groups.setdefault(verdicts[i], []).append(name)
+        for name, both in verdicts(rows).items():
+            groups.setdefault(both[i], []).append(name)
         parts = "; ".join(f"{group}: {len(names)} ({', '.join(names)})" for group, names in sorted(groups.items()))
         found.append(f"By {what}: {parts}.")
     return found
@@ -195,9 +164,9 @@ def draw(rows: Rows) -> Figure:
     """The paired differences in loss and exact match with their intervals."""
     figure, axes = pyplot().subplots(1, 2, figsize=(9.0, 5.4), sharey=True)
     for axis, key, label in zip(axes, ("loss", "exact"), ("held-out loss", "exact match"), strict=True):
-        shown = {name: values for name, values in differences(rows, key).items() if not name.endswith("base")}
+        shown = from_base(rows, key)
         places = [-i for i in range(len(shown))]  # the first on top
-        for place, (_, mean, half) in zip(places, shown.values(), strict=True):
+        for place, (mean, half) in zip(places, map(interval, shown.values()), strict=True):
             color = GREY if abs(mean) <= half else COLORS[2] if (mean > 0) == (key == "exact") else COLORS[1]
             axis.errorbar(mean, place, xerr=half, fmt="o", color=color, capsize=3, markersize=4)
         axis.axvline(0, color=GREY, linewidth=1, linestyle="--")

@@ -8,20 +8,22 @@ example is in both training and test, and the differences are paired by the seed
 """
 
 import itertools
+import statistics
 import textwrap
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from experiments.measuring.equal_terms import PARAMETERS, widest
-from experiments.measuring.paired import BATCH, collect, interval, score, train_steps
+from experiments.measuring.paired import BATCH, collect, differences, interval, score, train_steps
 from experiments.measuring.steps import make_training_step
-from experiments.report import Figure, Options, Parser, Rows, Table
+from experiments.measuring.timing import seconds_of
+from experiments.report import Figure, Options, Parser, Rows, Table, by_name, entries, grouped, listed
+from minitransformer import Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig
 from minitransformer.data.parsing import VOCABULARY, ParsingTask, draw_tree, encoded, read_trees
-from minitransformer.models import Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig
 from minitransformer.plotting import COLORS, pyplot
-from minitransformer.system.process import limit_threads
 
 SECONDS = {True: 60, False: 900}
 UNIT = {True: 0.3, False: 1.0}  # seconds of CPU time at time 1
@@ -31,35 +33,25 @@ CELLS = {  # (data, time, dropout)
     True: (("4", 4, 0.0), ("4", 16, 0.0)),
     False: (("1/4", 4, 0.0), ("1", 4, 0.0), ("4", 1, 0.0), ("4", 4, 0.0), ("4", 16, 0.0)),
 }
-ONE, LSTM, TRANSFORMER = "LSTM, one vector", "LSTM, attention", "Transformer"
+NAMES = ONE, LSTM, TRANSFORMER = "LSTM, one vector", "LSTM, attention", "Transformer"
 PEAKS = {ONE: 1e-2, LSTM: 1e-2, TRANSFORMER: 5e-3}  # each the best of three after 1,200 steps with seed 0
 PACED, ROUNDS = 16, {True: 3, False: 15}  # batches whose time is measured, and how often
 BOUNDS = (8, 12, 16, 20)  # words of a source: groups for the exact match by length
+CELL = ("data", "time", "dropout")
 TREES = (8, 12)  # words of the sources whose trees are drawn
 
 
 def add_options(parser: Parser) -> None:
-    """How many seeds, and further steps of time."""
-    parser.add_argument("--seeds", type=int, metavar="N", help=f"number of seeds (default {SEEDS[False]})")
+    """Further steps of time."""
     about = "also compare the attention LSTM and the Transformer at this time, with one seed, without dropout and with"
     parser.add_argument("--longer", type=int, metavar="TIME", help=about)
 
 
-def check(options: Options) -> None:
-    """ValueError for seeds that are no number of them."""
-    if options.seeds is not None and not 1 <= options.seeds <= 10:
-        raise ValueError(f"--seeds must be from 1 to 10, got {options.seeds}")
-
-
 def rows(options: Options) -> Rows:
     """The scores of every model in every cell, saved one by one: start again to go on after an interruption."""
-    seeds = range(options.seed, options.seed + (options.seeds or SEEDS[options.quick]))
-    path = options.runs / "experiments" / f"table4{'-quick' if options.quick else ''}.jsonl"
-    (pace,) = collect(path, [("pace",)], lambda _: measure_pace(ROUNDS[options.quick]))
-    todo = [
-        (name, *cell, seed)
-        for seed, cell, name in itertools.product(seeds, CELLS[options.quick], (ONE, LSTM, TRANSFORMER))
-    ]
+    (pace,) = collect(options.unfinished, [("pace",)], lambda _: measure_pace(ROUNDS[options.quick]))
+    found = itertools.product(options.seeds, CELLS[options.quick], NAMES)
+    todo = [(name, *cell, seed) for seed, cell, name in found]
     if options.longer:
         cells = [("4", options.longer, dropout) for dropout in (0.0, 0.1)]
         todo += [(name, *cell, options.seed) for cell in cells for name in (LSTM, TRANSFORMER)]
@@ -67,9 +59,7 @@ def rows(options: Options) -> Rows:
     def work(name: str, data: str, units: int, dropout: float, seed: int) -> dict[str, Any]:
         return train_and_test(name, data, units, dropout, seed, max(1, round(units * UNIT[options.quick] / pace[name])))
 
-    models = collect(path, todo, work)
-    path.unlink()
-    return {"models": models, "pace": [pace]}
+    return {"models": collect(options.unfinished, todo, work), "pace": [pace]}
 
 
 def make(name: str, seed: int | None, dropout: float = 0.0) -> Any:
@@ -90,15 +80,10 @@ def make(name: str, seed: int | None, dropout: float = 0.0) -> Any:
 def measure_pace(rounds: int) -> dict[str, float]:
     """{model: seconds of CPU time of a training step}: the least of several rounds, in which all models take turns."""
     batches = list(itertools.islice(ParsingTask().epoch(np.random.default_rng(0), BATCH), PACED))
-    least = dict.fromkeys((ONE, LSTM, TRANSFORMER), float("inf"))
-    with limit_threads(1):
-        steps = {name: make_training_step(make(name, 0), 0.0, threads=1) for name in least}
-        for name in rounds * list(least):
-            start = time.process_time()
-            for batch in batches:
-                steps[name](batch, 1e-4)
-            least[name] = min(least[name], (time.process_time() - start) / PACED)
-    return least
+    steps = {name: make_training_step(make(name, 0), 0.0, threads=1) for name in NAMES}
+    calls = {name: partial(lambda step: [step(batch, 1e-4) for batch in batches], steps[name]) for name in NAMES}
+    turns = [{name: seconds_of(calls[name], time.process_time) / PACED for name in NAMES} for _ in range(rounds)]
+    return {name: min(turn[name] for turn in turns) for name in NAMES}
 
 
 def train_and_test(name: str, data: str, units: int, dropout: float, seed: int, steps: int) -> dict[str, Any]:
@@ -120,43 +105,35 @@ def train_and_test(name: str, data: str, units: int, dropout: float, seed: int, 
     return {**about, "parameters": parameters, **trained, **scores, "by_length": by_length, "trees": trees}
 
 
-def differences(rows: Rows, key: str = "exact") -> list[dict[str, Any]]:
-    """For each cell, the scores of all models by seed, and those of the Transformer less those of the LSTM, paired."""
-    cells: dict[tuple, dict[str, dict[int, float]]] = {}
-    for row in rows["models"]:
-        cell = cells.setdefault((row["data"], row["time"], row["dropout"]), {})
-        cell.setdefault(row["model"], {})[row["seed"]] = row[key]
-    found = []
-    for (data, units, dropout), models in cells.items():
-        seeds = [seed for seed in models[TRANSFORMER] if seed in models[LSTM]]
-        mean, half = interval([models[TRANSFORMER][seed] - models[LSTM][seed] for seed in seeds])
-        about = {"data": data, "time": units, "dropout": dropout, "seeds": len(seeds), "mean": mean, "half": half}
-        found.append({**about, "models": {name: list(of_seed.values()) for name, of_seed in models.items()}})
-    return found
-
-
 def tables(rows: Rows) -> list[Table]:
-    """The scores in each cell, what the models are, the exact match by length, and some trees."""
+    """The scores in each cell, what the models are, and the exact match by length."""
     cells = []
-    for exact, f1 in zip(differences(rows), differences(rows, "f1"), strict=True):
-        both = [[interval(cell["models"][name])[0] if name in cell["models"] else None for cell in (exact, f1)]
-                for name in (ONE, LSTM, TRANSFORMER)]  # fmt: skip
-        numbers = ["" if value[0] is None else f"{value[0]:.3f} / {value[1]:.3f}" for value in both]
-        difference = f"{exact['mean']:+.3f} ± {exact['half']:.3f}" if exact["seeds"] > 1 else f"{exact['mean']:+.3f}"
-        about = [exact["data"], str(exact["time"]), f"{exact['dropout']:g}", str(exact["seeds"])]
-        cells.append([*about, *numbers, difference])
-    columns = ["data", "time", "dropout", "seeds", ONE, LSTM, TRANSFORMER, "Transformer - LSTM, attention"]
-    first = {row["model"]: row for row in rows["models"]}
-    sizes = [[name, f"{row['parameters']:,}", f"{1e3 * rows['pace'][0][name]:.1f}"] for name, row in first.items()]
-    last = {row["model"]: row for row in rows["models"] if row["time"] == longest(rows) and not row["dropout"]}
-    words = [group["words"] for group in rows["models"][0]["by_length"]]
-    lengths = [[name, *(f"{group['exact']:.3f}" for group in row["by_length"])] for name, row in last.items()]
-    return [
-        Table("exact match / bracket F1 on held-out examples, means of the seeds", columns, cells),
-        Table("", ["model", "parameters", "ms a step"], sizes),
-        Table("", ["exact match by words, one seed", *words], lengths),
-        Table("", ["text", "the Transformer", "ast"], [[*texts] for texts in shown(rows)]),
+    for (data, units, dropout), found in grouped(rows["models"], *CELL).items():
+        models = by_name(found, "model")
+        means = {
+            name: [statistics.fmean(row[key] for row in models[name]) for key in ("exact", "f1")] for name in models
+        }
+        numbers = ["{:.3f} / {:.3f}".format(*means[name]) if name in means else "" for name in NAMES]
+        mean, half = interval(ahead := gains(found))
+        difference = f"{mean:+.3f} ± {half:.3f}" if len(ahead) > 1 else f"{mean:+.3f}"
+        cells.append([data, str(units), f"{dropout:g}", str(len(ahead)), *numbers, difference])
+    columns = [*CELL, "seeds", *NAMES, "Transformer - LSTM, attention"]
+    first = [{**found[0], "pace": rows["pace"][0][name]} for name, found in by_name(rows["models"], "model").items()]
+    sizes = {"model": ("model",), "parameters": ("parameters", ","), "ms a step": ("pace", ".1f", 1e3)}
+    last = [row for row in rows["models"] if row["time"] == longest(rows) and not row["dropout"]]
+    last = [
+        {**found[-1], "shares": [part["exact"] for part in found[-1]["by_length"]]}
+        for found in by_name(last, "model").values()
     ]
+    words = [group["words"] for group in rows["models"][0]["by_length"]]
+    lengths = {"exact match by words, one seed": ("model",), **entries(words, "shares", ".3f")}
+    title = "exact match / bracket F1 on held-out examples, means of the seeds"
+    return [Table(title, columns, cells), listed("", first, sizes), listed("", last, lengths)]
+
+
+def gains(found: list[dict[str, Any]]) -> list[float]:
+    """By how much the Transformer's exact match is above that of the LSTM with attention, seed by seed."""
+    return differences(found, "exact", "model", LSTM)[TRANSFORMER]
 
 
 def longest(rows: Rows) -> int:
@@ -175,18 +152,18 @@ def shown(rows: Rows) -> list[list[str]]:
 
 def findings(rows: Rows) -> list[str]:
     """Who is ahead in each cell, and the best exact match."""
-    found = []
-    for cell in differences(rows):
-        where = f"data {cell['data']}, time {cell['time']}" + (
-            f", dropout {cell['dropout']}" if cell["dropout"] else ""
-        )
-        mean, half = cell["mean"], cell["half"]
-        ahead = "the Transformer is ahead" if mean > 0 else "the LSTM with attention is ahead"
-        certain = f"by {abs(mean):.3f} ± {half:.3f}" if cell["seeds"] > 1 else f"by {abs(mean):.3f}, with one seed"
-        open_ = cell["seeds"] > 1 and abs(mean) <= half
-        found.append(f"{where}: {'undecided, ' if open_ else ''}{ahead} {certain} in exact match.")
+    lines = []
+    for (data, units, dropout), found in grouped(rows["models"], *CELL).items():
+        mean, half = interval(gains(found))
+        where = f"data {data}, time {units}" + (f", dropout {dropout}" if dropout else "")
+        ahead = f"the {'Transformer' if mean > 0 else 'LSTM with attention'} is ahead by {abs(mean):.3f}"
+        if half == float("inf"):
+            lines.append(f"{where}: {ahead}, with one seed in exact match.")
+        else:
+            undecided = "undecided, " if abs(mean) <= half else ""
+            lines.append(f"{where}: {undecided}{ahead} ± {half:.3f} in exact match.")
     best = max(rows["models"], key=lambda row: row["exact"])
-    return [*found, f"The best exact match is {best['exact']:.3f}: {best['model']}, time {best['time']}."]
+    return [*lines, f"The best exact match is {best['exact']:.3f}: {best['model']}, time {best['time']}."]
 
 
 def draw(rows: Rows) -> Figure:
@@ -198,10 +175,9 @@ def draw(rows: Rows) -> Figure:
     panels = [("time", "training time, CPU seconds", [row for row in without if row["data"] == "4"])]
     panels += [("examples", "examples", [row for row in without if row["time"] == 4])]
     for axis, (key, label, found) in zip(axes, panels, strict=True):
-        for color, name in zip(COLORS, (ONE, LSTM, TRANSFORMER), strict=False):
-            own = [row for row in found if row["model"] == name]
-            ticks = sorted({row[key] for row in own})
-            means = [interval([row["exact"] for row in own if row[key] == tick])[0] for tick in ticks]
+        for color, (name, own) in zip(COLORS, by_name(found, "model").items(), strict=False):
+            groups = sorted(by_name(own, key).items())
+            ticks, means = zip(*((tick, np.mean([row["exact"] for row in each])) for tick, each in groups), strict=True)
             axis.plot([row[key] for row in own], [row["exact"] for row in own], ".", color=color, alpha=0.6)
             axis.plot(ticks, means, "o-", color=color, markersize=4, label=name)
         axis.set_xscale("log")

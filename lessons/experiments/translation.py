@@ -11,15 +11,14 @@ from functools import partial
 from typing import Any
 
 from experiments.measuring.equal_terms import train_all, train_for, widest
-from experiments.report import Figure, Options, Rows, Table
+from experiments.report import Figure, Options, Rows, Table, entries, legend_below, listed
+from minitransformer import translate
 from minitransformer.data.bible import database_path
-from minitransformer.decoding.search.translate import translate
 from minitransformer.evaluation.translation import bleu_by_length, has_sacrebleu, score
 from minitransformer.inspection import flops_by_parameters
 from minitransformer.plotting import COLORS, GREY, pyplot
 from minitransformer.recipes import get_recipe
 from minitransformer.recipes.translation import flops_of
-from minitransformer.system.process import keep_freed_memory, limit_threads
 
 SECONDS = {True: 60, False: 900}
 TRAINING = {True: 6.0, False: 300.0}  # seconds of CPU time of each model
@@ -46,7 +45,6 @@ def rows(options: Options) -> Rows:
 
 def train_and_test(name: str, quick: bool, seed: int) -> dict[str, Any]:
     """Train one model for TRAINING seconds -> a row with its scores."""
-    keep_freed_memory()
     recipe = get_recipe("translation")
     options = dataclasses.replace(recipe.defaults, model=name, seed=seed)
     data = recipe.data(options)
@@ -56,8 +54,7 @@ def train_and_test(name: str, quick: bool, seed: int) -> dict[str, Any]:
         model, data, TRAINING[quick], seed, options.peak, options.batch_size, options.label_smoothing, options.warmup
     )
     sources, references = (list(side)[: SENTENCES[quick]] for side in zip(*data.test.pairs, strict=True))
-    with limit_threads(1):
-        beam, greedy = (translate(model, data.tokenizer, sources, beam=beam) for beam in (4, 1))
+    beam, greedy = (translate(model, data.tokenizer, sources, beam=beam) for beam in (4, 1))
     return {
         "model": name,
         "parameters": model.num_parameters(),
@@ -87,30 +84,27 @@ def make_config(recipe: Any, options: Any, data: Any) -> tuple[Any, Any]:
 
 def tables(rows: Rows) -> list[Table]:
     """The scores of each model, in all and by the length of the source."""
-    columns = ["model", "parameters", "steps", "tokens read", "BLEU, beam 4", "BLEU, greedy", "chrF"]
-    cells = [
-        [
-            *(TITLES[row["model"]], f"{row['parameters']:,}", f"{row['steps']:,}", f"{row['tokens']:,}"),
-            *(f"{row['bleu']:.2f} ± {row['interval']:.2f}", f"{row['greedy']:.2f}", f"{row['chrf']:.2f}"),
-        ]
-        for row in rows["models"]
-    ]
-    bounds = [f"{group['shortest']}-{group['longest']}" for group in rows["models"][0]["by_length"]]
-    groups = [[TITLES[row["model"]], *(f"{group['bleu']:.1f}" for group in row["by_length"])] for row in rows["models"]]
-    columns_of_costs = ["model", "BLEU", "FLOPs of training", "6 N D", "BLEU per 10^15 FLOPs"]
-    costs = [
-        [
-            *(TITLES[row["model"]], f"{row['bleu']:.2f}", f"{row['flops']:.2e}", f"{row['flops_by_parameters']:.2e}"),
-            f"{row['bleu'] / row['flops'] * 1e15:.0f}",
-        ]
-        for row in rows["models"]
-    ]
-    costs += [
+    models = rows["models"]
+    model: dict[str, tuple] = {"model": (lambda row: TITLES[row["model"]],)}
+    sizes = {"parameters": ("parameters", ","), "steps": ("steps", ","), "tokens read": ("tokens", ",")}
+    scores = {
+        "BLEU, beam 4": (lambda row: f"{row['bleu']:.2f} ± {row['interval']:.2f}",),
+        "BLEU, greedy": ("greedy", ".2f"),
+        "chrF": ("chrf", ".2f"),
+    }
+    bounds = [f"{group['shortest']}-{group['longest']}" for group in models[0]["by_length"]]
+    lengths = [{**row, "groups": [group["bleu"] for group in row["by_length"]]} for row in models]
+    costs = {
+        **{"BLEU": ("bleu", ".2f"), "FLOPs of training": ("flops", ".2e"), "6 N D": ("flops_by_parameters", ".2e")},
+        "BLEU per 10^15 FLOPs": (lambda row: row["bleu"] / row["flops"] * 1e15, ".0f"),
+    }
+    cost = listed("cost", models, model | costs)
+    cost.cells.extend(
         [f"paper: {name}", str(bleu), f"{flops:.1e}", "", f"{bleu / flops * 1e15:.4f}"]
         for name, (bleu, flops) in IN_PAPER.items()
-    ]
-    by_length = Table("", ["BLEU by words of the source", *bounds], groups)
-    return [Table("scores", columns, cells), by_length, Table("cost", columns_of_costs, costs)]
+    )
+    by_length = {"BLEU by words of the source": model["model"], **entries(bounds, "groups", ".1f")}
+    return [listed("scores", models, model | sizes | scores), listed("", lengths, by_length), cost]
 
 
 def findings(rows: Rows) -> list[str]:
@@ -134,6 +128,5 @@ def draw(rows: Rows) -> Figure:
         costs.plot(*zip(*points, strict=True), marker, color=GREY, label=label)
     axis.set(title="Translation, German to English", xlabel="words of the source", ylabel="BLEU", ylim=(0, None))
     costs.set(title="Table 2: ours (counted), the paper's (stated)", xlabel="FLOPs of training", xscale="log")
-    handles = [*axis.get_legend_handles_labels()[0], *costs.get_legend_handles_labels()[0]]
-    figure.legend(handles=handles, ncols=3, loc="outside lower center")
+    legend_below(figure, axis, costs, ncols=3)
     return figure

@@ -7,7 +7,6 @@ import pytest
 
 from experiments import (
     adversary,
-    alignment,
     attention_cost,
     attention_kinds,
     classification,
@@ -31,8 +30,6 @@ from experiments import (
     one_vector,
     preferences,
     processes,
-    recall,
-    recurrent,
     scaling_law,
     sharing,
     sharpness,
@@ -46,7 +43,7 @@ from experiments import (
     table4,
     translation,
 )
-from experiments.measuring import equal_terms, laws, paired, timing
+from experiments.measuring import equal_terms, laws, paired, steps, timing
 from minitransformer.data import Corpus, PairCorpus, TextTask, TranslationTask, load_text
 from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
 from minitransformer.recipes import get_recipe
@@ -68,7 +65,6 @@ CONSTANTS = {
         **{"SEEDS": 2, "STEPS": 1, "FOOLED": 1, "HEADS": 4, "TESTED": 2, "JUDGED": 1, "MOVED": 1, "LAST": 2},
         "TEXT_STEPS": 1,
     },
-    alignment: {"TRAINING": 0.1, "LENGTH": 3, "SEQUENCES": 4},
     attention_cost: {"LENGTHS": (16, 32), "LONGEST": {"full": 16, "PyTorch math": 16}},
     attention_kinds: {
         "STEPS": {kind: {True: 2, False: 3} for kind in ("text", "recall")},
@@ -115,13 +111,14 @@ CONSTANTS = {
         "TESTED": 3,
     },
     lengths: {"TASKS": ("copy",), "QUICK_STEPS": 1},
-    one_vector: {"TRAINING": 0.1, "LENGTHS": (1, 2), "LONGEST": 2},
+    one_vector: {
+        **{"TRAINING": dict.fromkeys(one_vector.PARTS, 0.1), "LENGTHS": (1, 2), "LONGEST": 2, "PAIRS": (1, 2)},
+        **{"RECALLED": 4, "LENGTH": 3, "SEQUENCES": 4},
+    },
     preferences: {
         "SEEDS": 2,
         "CHANGES": {"range(100) for b in range(100)": "range(10) for b in range(10)", "0.4, 200": "0.2, 26"},
     },
-    recall: {"TRAINING": 0.1, "PAIRS": (1, 2), "SEQUENCES": 4},
-    recurrent: {"WIDTH": 3, "BATCH": 3, "LENGTH": 3},
     scaling_law: {
         "WIDTHS": {2e7: (8, 12, 16), 3e7: (8, 12, 16), 5e7: (8, 12, 16), 8e7: (8, 12, 20)},
         "TUNING": ((1e7, 8, (0.004, 0.008), (4,)), (2e7, 8, (0.004, 0.008), (4,))),
@@ -133,7 +130,8 @@ CONSTANTS = {
     speculative: {"GAMMAS": range(1, 3), "TEXTS": 2, "REPEATS": 1},
     speedrun: {"MARKS": 2, "GLANCE": 2, "CHANGES": {"2017": (True, {}), "Muon, faster start": (True, {"muon": 3.0})}},
     step_growth: {"GROWTH": {"batch": ((1, 2), 1), "d_model": ((32, 64), 2)}},
-    superposition: {"SEEDS": 3, "STEPS": 4, "TESTED": 9},
+    steps: {"RECURRENT": (3, 2, 3, 3)},
+    superposition: {"TRIED": 3, "STEPS": 4, "TESTED": 9},
     table1: {"LENGTHS": (8, 16), "SECONDS_PER_LENGTH": 0.0, "DISTANCE": 8, "TOKENS": 16, "WIDTH": 16},
     table3: {"STEPS": 2, "TESTED": 8},
     table4: {"UNIT": 0.02, "ROUNDS": 1, "PACED": 1},
@@ -177,7 +175,7 @@ def small(monkeypatch, tmp_path):
         for name, value in changes.items():
             of_two = set(found) == {True, False} if isinstance(found := getattr(module, name), dict) else False
             monkeypatch.setattr(module, name, dict.fromkeys((True, False), value) if of_two else value)
-    for module in (one_vector, alignment, recall, translation, lengths, scaling_law):
+    for module in (one_vector, translation, lengths, scaling_law):
         monkeypatch.setattr(module, "train_all", lambda work, todo, *_: [work(*job) for job in todo])
     for module in (processes, communication):
         monkeypatch.setattr(module, "find_mpiexec", lambda command: "mpiexec")

@@ -5,8 +5,10 @@ import argparse
 import pytest
 
 from experiments import attention_kinds as attention
+from experiments.measuring import equal_terms
 from minitransformer.config import Windowed
 from minitransformer.data import get_task
+from minitransformer.data.tasks import Recall
 from minitransformer.models import GPT, gpt_config
 
 OPTIONS = argparse.Namespace(quick=False, seed=0)
@@ -54,8 +56,8 @@ def test_decoding_keeps_so_many_bytes(fields, numbers):
 
 def test_score_is_measured_on_sources_with_exactly_so_many_pairs(monkeypatch):
     seen = []
-    monkeypatch.setattr(attention, "decode_and_score", lambda model, batch: (None, float(seen.append(batch) or 0)))
-    attention.score_at(None, 7, 9, seed=0)
+    monkeypatch.setattr(equal_terms, "decode_and_score", lambda model, batch: (None, float(seen.append(batch) or 0)))
+    equal_terms.score_at(None, Recall(7), 8, seed=0, count=9)
     texts = [get_task("recall").decode(row) for row in seen[0].source]
     assert {len(text) for text in texts} == {2 * 7 + 1}
     assert len(set(texts)) == 9

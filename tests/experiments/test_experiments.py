@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import experiments
-from experiments import EXPERIMENTS, alignment, device, gradient_reach, lengths, running, table1
+from experiments import EXPERIMENTS, device, gradient_reach, lengths, one_vector, running, table1
 from experiments.measuring import equal_terms
 from experiments.measuring.steps import torch_is_installed
 from experiments.report import Table, as_markdown, as_text, pivot
@@ -20,13 +20,12 @@ from tests.drawing import faults, unclear_lines
 from tests.numbers import records, write_tables
 
 OPTIONS = {
-    "speed": ["tiny", "--dropout", 0.1, "--seconds", 0.01],
+    "speed": ["tiny", "LSTM", "--dropout", 0.1, "--seconds", 0.01],
     "device": ["--backend", "numpy"],
     "processes": ["tiny", "small", "--memory"],
     "attention-cost": ["--seconds", 0.01],
     "decoding": ["--seconds", 0.01],
     "step-growth": ["--seconds", 0.01],
-    "recurrent": ["--seconds", 0.01],
     "speedrun": ["--seconds", 0.05],
 }
 QUICK = ("coreference", "sharing", "sharpness")
@@ -36,7 +35,7 @@ LONG = {  # those that take longest; what they measure has tests of its own in t
 }
 NEEDED = {"curves": ("torch",), "decoders": ("torch", "transformers"), "digits": ("torch", "sklearn")}
 WITHOUT_FIGURE = {
-    *("classification", "decoders", "denoising", "device", "digits", "finetuning", "processes", "recurrent", "sharing"),
+    *("classification", "decoders", "denoising", "device", "digits", "finetuning", "processes", "sharing"),
     *(() if torch_is_installed() else ("speed",)),
 }
 each_experiment = pytest.mark.parametrize("name", EXPERIMENTS)
@@ -129,7 +128,7 @@ def test_findings_of_recorded_rows_are_those_that_were_recorded(name):
         (("curves", "copy"), "problem: invalid choice: 'copy'"),
         (("decoding", "--dropout", 0.5), "unrecognized arguments: --dropout 0.5"),
         (("decoding", "tiny"), "unrecognized arguments: tiny"),
-        (("table3", "--seeds", 1), "--seeds must be from 2 to 10, got 1"),
+        (("table3", "--seeds", 11), "--seeds must be from 1 to 10, got 11"),
         (("table4", "--seeds", 0), "--seeds must be from 1 to 10, got 0"),
         (("table1", "--seconds", 5), "unrecognized arguments: --seconds 5"),
     ],
@@ -199,7 +198,7 @@ def test_a_model_looks_at_the_letter_it_writes_if_the_largest_weight_is_on_it():
     source, target = np.array([[5, 7, 5, 2]]), np.array([[5, 7, 5, 2]])
     batch = batch._replace(source=source, target_out=target)
     weights = np.array([[[0.4, 0.1, 0.3, 0.2], [0.2, 0.3, 0.5, 0.0], [0.0, 0.0, 1.0, 0.0], [0.9, 0.1, 0.0, 0.0]]])
-    found = alignment.looks(weights, batch)
+    found = one_vector.looks(weights, batch)
     assert found["found"] == pytest.approx(2 / 3), "the second looks elsewhere, and the end does not count"
     assert found["weight"] == pytest.approx((0.7 + 0.3 + 1.0) / 3)
 

@@ -79,7 +79,7 @@ def test_a_prediction_is_written_first_and_tested_when_it_is_asked_for_again(sma
         return {**about, "D": flops / 6 / weights, "loss": law.loss(weights, flops / 6 / weights) + 0.001 * seed}
 
     monkeypatch.setattr(scaling_law, "train", train)
-    options = argparse.Namespace(quick=False, seed=0, predict=3e8, runs=tmp_path)
+    options = argparse.Namespace(quick=False, seeds=range(3), predict=3e8, runs=tmp_path)
     first = scaling_law.rows(options)
     assert (len(first["prediction"]), first["tests"]) == (1, [])
     written = (tmp_path / "experiments" / "scaling-law-3e+08.json").read_bytes()

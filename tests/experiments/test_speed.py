@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from experiments import attention_cost as attention
-from experiments import curves, decoding, speed
+from experiments import decoding, speed
 from experiments.measuring import steps, timing
 from experiments.measuring.steps import SIZES, Size, numpy_step, torch_is_installed
 from experiments.measuring.timing import LEAST, WARM_UP, interleave, medians, peak_memory
@@ -151,7 +151,7 @@ def test_both_sides_of_the_decoding_benchmark_decode_the_same_tokens(batch, monk
 
 
 def test_curves_without_pytorch_say_what_is_missing(capsys, monkeypatch):
-    monkeypatch.setattr(curves, "torch_is_installed", lambda: False)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     outcome = run(capsys, "experiment", "curves")
     assert outcome.status == 2
-    assert "PyTorch, which is not installed" in outcome.err
+    assert "curves needs torch, which is not installed" in outcome.err

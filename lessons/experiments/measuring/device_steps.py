@@ -8,12 +8,12 @@ import itertools
 import json
 import statistics
 import sys
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from experiments.measuring import environment
 from experiments.measuring.steps import SIZES, Size, numpy_step, pytorch_step
+from experiments.measuring.timing import seconds_of
 from minitransformer.backend import backend_name, xp
 from minitransformer.system.children import last_line
 
@@ -90,12 +90,7 @@ def pytorch_clock(call: Callable[[], Any], count: int) -> list[float]:
 
 def host_clock(call: Callable[[], Any], count: int) -> list[float]:
     """The seconds by the host's clock, for devices that compute synchronously."""
-    seconds = []
-    for _ in range(count):
-        before = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - before)
-    return seconds
+    return [seconds_of(call) for _ in range(count)]
 
 
 def torch_device() -> str:

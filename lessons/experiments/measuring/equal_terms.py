@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 
 from experiments.measuring.steps import make_training_step
+from minitransformer import Layer, Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig
 from minitransformer.config import special_ids
-from minitransformer.core import Layer
-from minitransformer.data import get_task
+from minitransformer.data import ToyTask
 from minitransformer.data.task import EpochTask, Task
 from minitransformer.evaluation import decode_and_score
-from minitransformer.models import Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig
-from minitransformer.system.process import limit_threads
+from minitransformer.system.process import keep_freed_memory, limit_threads
 from minitransformer.system.progress import tqdm
 from minitransformer.system.signals import blocked
 from minitransformer.training.batches import Batches
@@ -102,7 +101,12 @@ def train_all(
 
 
 def prepare_worker() -> None:
-    """Run this in a new process: it ends with its parent, however that ends, and leaves the progress bar to it."""
+    """Run this in a new process: it ends with its parent, however that ends, and leaves the progress bar to it.
+
+    It computes on one thread, and keeps freed memory.
+    """
+    keep_freed_memory()
+    limit_threads(1)
     parent: Any = multiprocessing.parent_process()
     sys.stderr = open(os.devnull, "w", encoding="utf8")  # noqa: SIM115 (it is used until the process ends)
 
@@ -113,9 +117,8 @@ def prepare_worker() -> None:
     threading.Thread(target=follow, daemon=True).start()
 
 
-def score_at(model: Any, task_name: str, length: int, seed: int) -> float:
-    """The share of exact answers to sources of `length` symbols."""
-    task = get_task(task_name)
+def score_at(model: Any, task: ToyTask, length: int, seed: int | list[int], count: int | None = None) -> float:
+    """The share of exact answers to `count` (by default TESTED) held-out sources of `length` symbols."""
     task.max_len = length
-    batch = task.batch(np.random.default_rng([seed, 4, length]), TESTED, held_out=True, min_len=length)
-    return decode_and_score(model, batch)[1]
+    rng = np.random.default_rng(seed if isinstance(seed, list) else [seed, 4, length])
+    return decode_and_score(model, task.batch(rng, count or TESTED, held_out=True, min_len=length))[1]

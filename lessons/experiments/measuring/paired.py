@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from experiments.measuring.steps import make_training_step
+from experiments.report import by_name
+from minitransformer import cosine, mean_loss
 from minitransformer.data.parsing import ParsingTask, bracket_f1
-from minitransformer.evaluation import decode_and_score, mean_loss
+from minitransformer.evaluation import decode_and_score
 from minitransformer.system.process import limit_threads
 from minitransformer.system.progress import tqdm
-from minitransformer.training import cosine
 from minitransformer.training.batches import Batches
 
 BATCH, WARM_UP, TESTED = 32, 100, 10**6  # all that are held out
@@ -49,12 +50,19 @@ def judged(mean: float, half: float, below: str = "better", above: str = "worse"
     return neither if abs(mean) <= half else below if mean < 0 else above
 
 
-def grouped(rows: Sequence[dict[str, Any]], *names: str) -> dict[tuple, list[dict[str, Any]]]:
-    """{the values of these names: the rows that have them, such as those of all seeds}, in their order."""
-    found: dict[tuple, list[dict[str, Any]]] = {}
-    for row in rows:
-        found.setdefault(tuple(row[name] for name in names), []).append(row)
-    return found
+def differences(
+    rows: Sequence[dict[str, Any]], key: str, name: str, base: str, bases: Sequence[dict[str, Any]] = ()
+) -> dict[str, list[float]]:
+    """{name: by how much `key` differs from that of the rows called `base`, paired by seed}, without the base.
+
+    The base is among the rows, unless it is among `bases`.
+    """
+    of_seed = {row["seed"]: row[key] for row in bases or rows if row[name] == base}
+    groups = {other: group for other, group in by_name(rows, name).items() if other != base}
+    return {
+        other: [row[key] - of_seed[row["seed"]] for row in group if row["seed"] in of_seed]
+        for other, group in groups.items()
+    }
 
 
 def compared(what: str, after: Sequence[float], before: Sequence[float], form: str = ".2f") -> str:
@@ -69,7 +77,7 @@ def compared(what: str, after: Sequence[float], before: Sequence[float], form: s
 def collect(path: Path, todo: Sequence[tuple], work: Callable[..., dict[str, Any]]) -> list[dict[str, Any]]:
     """[work(*job) for job in todo]. Each row is saved in `path` at once, and a row that is there is not measured again.
 
-    So a run that was interrupted goes on where it stopped. The caller deletes the file at the end.
+    So a run that was interrupted goes on where it stopped; `running` deletes the file at the end.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = path.read_text("utf8").splitlines() if path.exists() else []

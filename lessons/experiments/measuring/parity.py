@@ -3,13 +3,10 @@
 import numpy as np
 
 from experiments.measuring.steps import make_training_step
-from minitransformer.backend import to_device, to_host, use_backend
-from minitransformer.data import get_task
+from minitransformer import Transformer, get_task, noam, to_device, to_host, use_backend
 from minitransformer.gradcheck import relative_error
 from minitransformer.gradcheck.subjects import SUBJECTS, Sizes
 from minitransformer.gradcheck.subjects.layers import config
-from minitransformer.models import Transformer
-from minitransformer.training import noam
 
 SIZES = Sizes(B=5, T=9, S=11, H=3, D=16, F=80, V=29)
 STEPS = 50

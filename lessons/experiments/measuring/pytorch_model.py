@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import nn
 
+from minitransformer import Transformer, TransformerConfig
 from minitransformer.functional import sinusoidal_positions
 from minitransformer.interop import to_pytorch
-from minitransformer.models import Transformer, TransformerConfig
 
 
 class PyTorchTransformer(nn.Module):

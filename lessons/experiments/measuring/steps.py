@@ -9,13 +9,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from experiments.measuring.tracing import Trace
-from minitransformer.core import Layer, Parameter
-from minitransformer.data import Batch, ToyTask, get_task
-from minitransformer.models import Transformer, TransformerConfig, named_config
+from minitransformer import (
+    Adam,
+    Batch,
+    CrossEntropyLoss,
+    Layer,
+    Parameter,
+    Transformer,
+    TransformerConfig,
+    get_task,
+    named_config,
+)
+from minitransformer.data import ToyTask
+from minitransformer.layers.before_2017 import recurrent
 from minitransformer.recipes import get_recipe
 from minitransformer.system.generators import make_generator
 from minitransformer.system.process import ThreadTeam, keep_freed_memory
-from minitransformer.training import Adam, CrossEntropyLoss, History, step_with
+from minitransformer.training import History, step_with
 from minitransformer.training.parallel.parts import gradients_of
 from minitransformer.training.parallel.threads import DataParallel, default_team_size, split_batch, useful_threads
 from minitransformer.training.watching.diagnostics import Diagnostics
@@ -25,6 +35,7 @@ Factors = list[tuple[np.ndarray, np.ndarray]]
 LR, BETAS, EPS = 1e-4, (0.9, 0.98), 1e-9  # of Adam, as in paper section 5.3
 MAX_NORM = 1.0  # gradients are clipped to this norm
 LABEL_SMOOTHING = 0.1  # epsilon_ls of the paper
+RECURRENT = (128, 2, 64, 32)  # width, layers, sequences and tokens of LSTM and GRU layers
 
 
 class Size(NamedTuple):
@@ -153,6 +164,42 @@ def adam_steps(threads: int, with_torch: bool, count: int = 48_000_000) -> dict[
     return calls
 
 
+def recurrent_steps(kind: str, threads: int, with_torch: bool) -> dict[str, Callable[[], Any]]:
+    """Forward and backward of LSTM or GRU layers, ours, PyTorch's, and the products of ours -> as `adam_steps`."""
+    width, layers, *shape = RECURRENT
+    rng = np.random.default_rng(1)
+    layer = getattr(recurrent, kind)(width, width, num_layers=layers, rng=np.random.default_rng(0))
+    x, dy = (rng.standard_normal((*shape, width)).astype(np.float32) for _ in range(2))
+
+    def step() -> None:
+        layer.zero_grad()
+        _, cache = layer.forward(x)
+        layer.backward(dy, cache)
+
+    calls = {"numpy": step, "products": multiply(products_of(layer, step))}
+    if with_torch:
+        import torch
+
+        torch.set_num_threads(threads)
+        theirs = getattr(torch.nn, kind)(width, width, layers, batch_first=True)
+        given, upstream = torch.from_numpy(x).requires_grad_(), torch.from_numpy(dy)
+
+        def pytorch() -> None:
+            theirs.zero_grad()
+            given.grad = None
+            theirs(given)[0].backward(upstream)
+
+        calls["pytorch"] = pytorch
+    return calls
+
+
+def need(experiment: str, **packages: str) -> None:
+    """Raise ValueError unless all of `packages` {name: the extra that brings it} are installed."""
+    for package, extra in packages.items():
+        if importlib.util.find_spec(package) is None:
+            raise ValueError(f"{experiment} needs {package}, which is not installed: pip install -e '.[{extra}]'")
+
+
 def torch_is_installed() -> bool:
     """Whether PyTorch is installed, without importing it."""
     return importlib.util.find_spec("torch") is not None
@@ -172,17 +219,19 @@ def pytorch_step(
     optimizer = torch.optim.Adam(model.parameters(), lr=LR, betas=BETAS, eps=EPS)
     if compiled:
         model = torch.compile(model)
-    source, target_in, target_out = (torch.from_numpy(ids).to(device) for ids in size.make_batch())
+    arrays = [torch.from_numpy(ids).to(device) for ids in size.make_batch()]
+    return partial(step_in_pytorch, model, optimizer, *arrays)
 
-    def step() -> Any:
-        optimizer.zero_grad()
-        logits = model(source, target_in)
-        loss = torch.nn.functional.cross_entropy(
-            logits.flatten(0, 1), target_out.flatten(), ignore_index=0, label_smoothing=LABEL_SMOOTHING
-        )
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), MAX_NORM)
-        optimizer.step()
-        return loss.detach()
 
-    return step
+def step_in_pytorch(model: Any, optimizer: Any, *arrays: Any, label_smoothing: float = LABEL_SMOOTHING) -> Any:
+    """Forward, loss, backward, clipping and Adam in PyTorch, for the inputs and targets in `arrays` -> the loss."""
+    import torch
+
+    *inputs, targets = arrays
+    optimizer.zero_grad()
+    how: dict[str, Any] = {"ignore_index": PAD, "label_smoothing": label_smoothing}
+    loss = torch.nn.functional.cross_entropy(model(*inputs).flatten(0, 1), targets.flatten(), **how)
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), MAX_NORM)
+    optimizer.step()
+    return loss.detach()

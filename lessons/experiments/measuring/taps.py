@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from minitransformer.backend import xp
+from minitransformer import xp
 
 SMALL = 1e-10  # a reduced cost that counts as 0
 

@@ -42,14 +42,19 @@ def interleave(
     return times
 
 
+def seconds_of(call: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> float:
+    """How long a call takes."""
+    before = clock()
+    call()
+    return clock() - before
+
+
 def _take_turn(call: Callable[[], Any]) -> list[float]:
     """The seconds of each call of one turn, without the first."""
     call()
     times: list[float] = []
     while not times or sum(times) < TURN:
-        before = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - before)
+        times.append(seconds_of(call))
     return times
 
 

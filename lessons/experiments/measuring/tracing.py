@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from minitransformer.backend import use_backend
-from minitransformer.core import Layer
+from minitransformer import Layer, use_backend
 from minitransformer.gradcheck.holding import holding
 
 CREATED = {"arange", "empty", "eye", "full", "ones", "tri", "zeros"}
