@@ -6,7 +6,7 @@ of a third of a second in one process. The table shows the median times. "times 
 of the step's matrix products alone, in the same shapes and threads: no step can take less with NumPy. --compiled adds
 torch.compile and a minute of compiling for each row. --peer adds a step of yours: a file with a function
 step(size, dropout, threads) -> a function that takes one step; docs/peers/jax_step.py is one for JAX. LSTM and GRU are
-forward and backward of two such layers (d = 128, 64 sequences of 32 tokens), and adam is the optimizer alone.
+forward and backward of two such layers (d = 128, 64 sequences of 32 tokens, one thread); adam is the optimizer alone.
 
 OMP_NUM_THREADS or OPENBLAS_NUM_THREADS sets the number of threads; the default is the number of processors.
 """
@@ -30,7 +30,7 @@ from experiments.report import Figure, Options, Parser, Rows, Table, legend_belo
 from minitransformer.checks import check_rate
 from minitransformer.plotting import COLORS, GREY, counted, pyplot
 from minitransformer.system.files import load_module
-from minitransformer.system.process import blas_threads
+from minitransformer.system.process import blas_threads, limit_threads
 from minitransformer.system.progress import tqdm
 
 PER_ROW = 10.0
@@ -86,7 +86,9 @@ def measure(name: str, rate: float | None, options: Options, bar: Any, done: int
     if name == "adam":
         return {**row, **_times(medians(adam_steps(threads, with_torch), options.seconds, progress))}
     if rate is None:
-        return {**row, **_times(medians(recurrent_steps(name, threads, with_torch), options.seconds, progress))}
+        with limit_threads(1):
+            times = medians(recurrent_steps(name, with_torch), options.seconds, progress)
+        return {**row, "threads": 1, **_times(times)}
     size = SIZES[name]
     calls = {"numpy": numpy_step(size, rate), "products": products_alone(size, rate)}
     if with_torch:

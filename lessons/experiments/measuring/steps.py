@@ -164,8 +164,8 @@ def adam_steps(threads: int, with_torch: bool, count: int = 48_000_000) -> dict[
     return calls
 
 
-def recurrent_steps(kind: str, threads: int, with_torch: bool) -> dict[str, Callable[[], Any]]:
-    """Forward and backward of LSTM or GRU layers, ours, PyTorch's, and the products of ours -> as `adam_steps`."""
+def recurrent_steps(kind: str, with_torch: bool) -> dict[str, Callable[[], Any]]:
+    """Forward and backward of LSTM or GRU layers, ours, PyTorch's on one thread, and the products of ours."""
     width, layers, *shape = RECURRENT
     rng = np.random.default_rng(1)
     layer = getattr(recurrent, kind)(width, width, num_layers=layers, rng=np.random.default_rng(0))
@@ -180,7 +180,7 @@ def recurrent_steps(kind: str, threads: int, with_torch: bool) -> dict[str, Call
     if with_torch:
         import torch
 
-        torch.set_num_threads(threads)
+        torch.set_num_threads(1)
         theirs = getattr(torch.nn, kind)(width, width, layers, batch_first=True)
         given, upstream = torch.from_numpy(x).requires_grad_(), torch.from_numpy(dy)
 
