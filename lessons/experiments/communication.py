@@ -16,7 +16,6 @@ starts when the gradient is complete.
 """
 
 import itertools
-import json
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -32,7 +31,6 @@ from minitransformer.inspection.activation_memory import count_parameters
 from minitransformer.plotting import COLORS, GREY, mark_powers, pyplot
 from minitransformer.system.devices import free_memory
 from minitransformer.training.parallel.communicator import Communicator
-from minitransformer.training.parallel.connect import connect
 
 PER_ROW = 10.0
 SECONDS = {True: 60, False: 240}
@@ -155,14 +153,7 @@ def _draw_simulated(axis: Any, simulated: Sequence[Mapping[str, Any]]) -> None:
 
 def sums_of(launcher: str, processes: int, seconds: float) -> list[dict[str, Any]]:
     """What `measure_sums` finds with so many processes, which are started for it."""
-    return json.loads(call_in_processes(launcher, processes, __name__, f"print_measured({seconds!r})"))
-
-
-def print_measured(seconds: float, counts: Sequence[int] = COUNTS) -> None:
-    """Print what `measure_sums` finds, as JSON, in the root. All processes call it."""
-    rows = measure_sums(connect(), seconds, counts)
-    if connect().is_root:
-        print(json.dumps(rows))
+    return call_in_processes(launcher, processes, __name__, f"measure_sums(connect(), {seconds!r})")
 
 
 def measure_sums(communicator: Communicator, seconds: float, counts: Sequence[int] = COUNTS) -> list[dict[str, Any]]:

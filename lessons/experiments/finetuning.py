@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from experiments.measuring.paired import compared, spread
+from experiments.measuring.paired import compared, spread, train_steps
 from experiments.measuring.steps import make_training_step
 from experiments.measuring.timing import seconds_of
 from experiments.report import Options, Parser, Rows, Table, by_name
-from minitransformer import GPT, CharacterTokenizer, Corpus, TextTask, cosine, gpt_config, load_shakespeare, mean_loss
+from minitransformer import GPT, CharacterTokenizer, Corpus, TextTask, gpt_config, load_shakespeare, mean_loss
 from minitransformer.layers import add_lora
 from minitransformer.system.progress import tqdm
 from minitransformer.training.batches import Batches
@@ -62,10 +62,8 @@ def texts() -> list[Corpus]:
 
 def fit(model: GPT, data: TextTask, steps: int, peak: float, seed: int) -> Callable[[], float]:
     """Train on one thread -> a function that takes one more step with a rate of 0 -> its processor time in seconds."""
+    train_steps(model, data, steps, seed, peak, batch=BATCH, warmup=steps // 20)
     batches, step = Batches(data, BATCH, seed), make_training_step(model, label_smoothing=0.0, threads=1)
-
-    for number in range(1, steps + 1):
-        step(next(batches), cosine(number, steps, peak, warmup=steps // 20))
     return lambda: seconds_of(partial(step, next(batches), 0.0), time.process_time)
 
 

@@ -4,7 +4,6 @@
 other one sleeps.
 """
 
-import json
 import statistics
 import time
 from collections.abc import Callable
@@ -68,8 +67,8 @@ def rows(options: Options) -> Rows:
     launcher = find_mpiexec("experiment processes")
     steps, memory = [], []
     for name in tqdm(options.sizes or list(SIZES), leave=False, unit="size"):
-        call = f"print_times({name!r}, {options.seconds!r})"
-        steps.append(summary(name, json.loads(call_in_processes(launcher, PROCESSES, __name__, call))))
+        call = f"time_steps({name!r}, {options.seconds!r}, connect())"
+        steps.append(summary(name, call_in_processes(launcher, PROCESSES, __name__, call)))
         if options.memory:
             memory += [memory_of(launcher, name, count) for count in MEMORY_OF]
     return {"steps": steps, "memory": memory}
@@ -131,13 +130,6 @@ def make_step(size: Size, way: Way, communicator: Communicator) -> tuple[Callabl
     return step, optimizer
 
 
-def print_times(name: str, seconds: float) -> None:
-    """Print what `time_steps` measures, as JSON, in the root. All processes call it."""
-    times = time_steps(name, seconds, connect())
-    if connect().is_root:
-        print(json.dumps(times))
-
-
 def time_steps(name: str, seconds: float, communicator: Communicator) -> dict[str, list[float]]:
     """Let all ways take turns for `seconds` -> {way: [seconds per step of each turn]}. All processes call it."""
     steps = {
@@ -176,18 +168,17 @@ def memory_of(launcher: str, name: str, count: int) -> dict[str, Any]:
     """The peak memory of a process, and its bytes of m and v, with Adam and with a sharded Adam."""
     row: dict[str, Any] = {"size": name, "processes": count}
     for kind, is_sharded in (("", False), ("_sharded", True)):
-        call = f"print_memory({name!r}, {is_sharded})"
-        row[f"peak{kind}"], row[f"state{kind}"] = json.loads(call_in_processes(launcher, count, __name__, call))
+        call = f"measure_memory({name!r}, {is_sharded})"
+        row[f"peak{kind}"], row[f"state{kind}"] = call_in_processes(launcher, count, __name__, call)
     return row
 
 
-def print_memory(name: str, is_sharded: bool) -> None:
-    """Take three steps; the root prints the largest peak of a process, and its bytes of m and v. All call it."""
+def measure_memory(name: str, is_sharded: bool) -> list[int]:
+    """Take three steps -> the largest peak of a process, and its bytes of m and v. All processes call it."""
     communicator = connect()
     before = resident_peak()
     step, optimizer = make_step(SIZES[name], Way(True, is_sharded=is_sharded), communicator)
     for _ in range(WARM_UP):
         step()
     peaks = communicator.collect((resident_peak() - before, optimizer.m.nbytes + optimizer.v.nbytes))
-    if communicator.is_root:
-        print(json.dumps([max(peak) for peak in zip(*peaks, strict=True)]))
+    return [max(peak) for peak in zip(*peaks, strict=True)]

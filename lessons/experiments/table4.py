@@ -16,12 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from experiments.measuring.equal_terms import PARAMETERS, widest
+from experiments.measuring.equal_terms import PARAMETERS, make_model
 from experiments.measuring.paired import BATCH, collect, differences, interval, score, train_steps
 from experiments.measuring.steps import make_training_step
 from experiments.measuring.timing import seconds_of
 from experiments.report import Figure, Options, Parser, Rows, Table, by_name, entries, grouped, listed
-from minitransformer import Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig
 from minitransformer.data.parsing import VOCABULARY, ParsingTask, draw_tree, encoded, read_trees
 from minitransformer.plotting import COLORS, pyplot
 
@@ -64,17 +63,8 @@ def rows(options: Options) -> Rows:
 
 def make(name: str, seed: int | None, dropout: float = 0.0) -> Any:
     """A new model with at most PARAMETERS parameters."""
-    common: dict[str, Any] = {"vocab_size": len(VOCABULARY), "max_len": 64, "dropout": dropout}
-
-    def of_width(width: int, seed: int | None) -> Any:
-        if name == TRANSFORMER:
-            config = TransformerConfig(**common, d_model=width, num_heads=4, d_ff=4 * width, num_layers=2)
-            return Transformer(config, seed=seed)
-        sizes = {**common, "d_model": width, "hidden_size": width, "num_layers": 1}
-        sizes |= {"attention": "additive" if name == LSTM else "none", "bidirectional": True}
-        return Seq2Seq(Seq2SeqConfig(**sizes), seed=seed)
-
-    return of_width(widest(lambda width: of_width(width, None), PARAMETERS), seed)
+    kind = {ONE: "fixed vector", LSTM: "additive"}.get(name, name)
+    return make_model(kind, len(VOCABULARY), seed, PARAMETERS, dropout, bidirectional=True)
 
 
 def measure_pace(rounds: int) -> dict[str, float]:

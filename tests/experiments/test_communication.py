@@ -107,9 +107,9 @@ def test_real_processes_measure_their_sums(monkeypatch):
 
     def few(launcher, count, module, call):
         started.append((module, call))
-        return call_in_processes(launcher, count, module, "print_measured(0.01, counts=(10, 1000))")
+        return call_in_processes(launcher, count, module, "measure_sums(connect(), 0.01, counts=(10, 1000))")
 
     monkeypatch.setattr(communication, "call_in_processes", few)
     found = communication.sums_of(find_mpiexec("this test"), 2, 0.5)
     assert [(row["processes"], row["parameters"]) for row in found] == [(2, 10), (2, 1000)]
-    assert started == [("experiments.communication", "print_measured(0.5)")]
+    assert started == [("experiments.communication", "measure_sums(connect(), 0.5)")]

@@ -21,4 +21,4 @@ def test_a_process_that_fails_ends_the_benchmark_with_its_message(tmp_path):
     launcher.write_text("#!/bin/sh\necho no such size >&2\nexit 1\n")
     launcher.chmod(0o755)
     with pytest.raises(RuntimeError, match="ended with status 1: no such size"):
-        mpiexec.call_in_processes(str(launcher), 2, "experiments.processes", "print_times('giant', 1.0)")
+        mpiexec.call_in_processes(str(launcher), 2, "experiments.processes", "time_steps('giant', 1.0, connect())")

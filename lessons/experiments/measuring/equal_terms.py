@@ -31,16 +31,22 @@ PEAK = 6e-3  # of the learning rate: of 1e-3, 3e-3 and 6e-3 the best for each of
 MODELS = {"fixed vector": "none", "additive": "additive", "dot": "dot", "Transformer": None}  # {name: attention}
 
 
-def make_model(name: str, vocab_size: int, seed: int, parameters: int = PARAMETERS, max_len: int = 64) -> Any:
-    """A new model: a Seq2Seq of one layer on each side, or a Transformer of two, with at most so many parameters."""
-    attention = MODELS[name]
+def make_model(
+    name: str, vocab_size: int, seed: int | None, parameters: int = PARAMETERS, dropout: float = 0.0, **lstm: Any
+) -> Any:
+    """A new model: a Seq2Seq of one layer on each side, or a Transformer of two, with at most so many parameters.
+
+    `lstm` are further fields of the Seq2Seq.
+    """
+    attention, common = MODELS[name], {"max_len": 64, "dropout": dropout}
 
     def make(width: int, seed: int | None) -> Any:
+        sizes: dict[str, Any] = {**common, "d_model": width}
         if attention is None:
-            heads: dict[str, Any] = {"d_model": width, "num_heads": 4, "d_ff": 4 * width, "num_layers": 2}
-            return Transformer(TransformerConfig(vocab_size, **heads, max_len=max_len, dropout=0.0), seed=seed)
-        sizes: dict[str, Any] = {"d_model": width, "hidden_size": width, "num_layers": 1, "attention": attention}
-        return Seq2Seq(Seq2SeqConfig(vocab_size, **sizes, max_len=max_len, dropout=0.0), seed=seed)
+            heads = {"num_heads": 4, "d_ff": 4 * width, "num_layers": 2}
+            return Transformer(TransformerConfig(vocab_size, **sizes, **heads), seed=seed)
+        sizes |= {"hidden_size": width, "num_layers": 1, "attention": attention}
+        return Seq2Seq(Seq2SeqConfig(vocab_size, **sizes, **lstm), seed=seed)
 
     return make(widest(lambda width: make(width, None), parameters), seed)
 
