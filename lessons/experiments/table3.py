@@ -89,7 +89,7 @@ def train_and_test(name: str, seed: int, steps: int, tested: int) -> dict[str, A
 
 def from_base(rows: Rows, key: str) -> dict[str, list[float]]:
     """{row: the differences from its base, paired by seed} of all but the bases."""
-    found = {}
+    found: dict[str, list[float]] = {}
     for few, base in ((False, "base"), (True, "few: base")):
         group = [row for row in rows["variations"] if row["variation"].startswith("few") == few]
         found |= differences(group, key, "variation", base)

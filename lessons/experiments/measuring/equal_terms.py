@@ -43,8 +43,8 @@ def make_model(
     def make(width: int, seed: int | None) -> Any:
         sizes: dict[str, Any] = {**common, "d_model": width}
         if attention is None:
-            heads = {"num_heads": 4, "d_ff": 4 * width, "num_layers": 2}
-            return Transformer(TransformerConfig(vocab_size, **sizes, **heads), seed=seed)
+            sizes |= {"num_heads": 4, "d_ff": 4 * width, "num_layers": 2}
+            return Transformer(TransformerConfig(vocab_size, **sizes), seed=seed)
         sizes |= {"hidden_size": width, "num_layers": 1, "attention": attention}
         return Seq2Seq(Seq2SeqConfig(vocab_size, **sizes, **lstm), seed=seed)
 
