@@ -179,6 +179,7 @@ __all__ = [
     "noam",
     "plot_attention",
     "save_checkpoint",
+    "save_huggingface",
     "save_tokenizer",
     "t5_config",
     "to_device",

@@ -51,6 +51,7 @@ GROUPS = {
         "evaluate": "find the perplexity of a language model on a text",
         "embed": "find the lines of a text that mean about the same",
         "summary": "show the layers, shapes and parameters of a model",
+        "export": "write a trained model for Hugging Face's transformers",
         "devices": "list the available devices: the CPU, and NVIDIA GPUs",
     },
     "Experiments": {

@@ -8,6 +8,7 @@ from minitransformer.interop.huggingface import (
 )
 from minitransformer.interop.huggingface_adapters import load_adapters, save_adapters
 from minitransformer.interop.huggingface_configs import config_from_huggingface
+from minitransformer.interop.huggingface_export import save_huggingface
 from minitransformer.interop.huggingface_files import minilm_folder
 from minitransformer.interop.huggingface_text import Piece, TextModel, is_huggingface_folder, load_text_model
 from minitransformer.interop.huggingface_tokenizers import load_huggingface_tokenizer
@@ -31,5 +32,6 @@ __all__ = [
     "recurrent_from_pytorch",
     "recurrent_to_pytorch",
     "save_adapters",
+    "save_huggingface",
     "to_pytorch",
 ]

@@ -21,7 +21,7 @@ from numpy.typing import DTypeLike
 from minitransformer.backend import to_device, to_host
 from minitransformer.checks import check_dtype, check_names
 from minitransformer.interop.huggingface_configs import complete_config, config_from_huggingface, read_config
-from minitransformer.interop.huggingface_decoders import USUAL as DECODERS
+from minitransformer.interop.huggingface_decoders import FIELDS as DECODERS
 from minitransformer.interop.huggingface_decoders import decoder_table, in_our_order
 from minitransformer.interop.huggingface_files import StoredTensor, stored_tensors
 from minitransformer.interop.huggingface_tables import Source, Tensor, bert_table, gpt2_table, t5_table
@@ -32,6 +32,7 @@ from minitransformer.models.transformer import Transformer
 MODELS: dict[str, Any] = {"gpt2": GPT, "bert": BERT, "t5": Transformer, **dict.fromkeys(DECODERS, GPT)}
 # their names may begin with it
 PREFIX = {"gpt2": "transformer.", "bert": "bert.", "t5": "", **dict.fromkeys(DECODERS, "model.")}
+HEADS = ("cls.", "classifier", "lm_head.")  # but those of these parts do not
 # {our name: Source}, from our configuration and a model's options
 TABLES: dict[str, Any] = {"gpt2": gpt2_table, "bert": bert_table, "t5": t5_table}
 TABLES |= {kind: partial(decoder_table, kind=kind) for kind in DECODERS}

@@ -26,7 +26,7 @@ from minitransformer.backend import to_host
 from minitransformer.checks import check_integer, check_number
 from minitransformer.config import Rope
 from minitransformer.core import Layer, Parameter
-from minitransformer.interop.huggingface import MODELS, PREFIX, TABLES, checked_numbers
+from minitransformer.interop.huggingface import HEADS, MODELS, PREFIX, TABLES, checked_numbers
 from minitransformer.interop.huggingface_decoders import decoder_kind, in_our_order, in_their_order
 from minitransformer.interop.huggingface_files import StoredTensor, read_json, stored_in
 from minitransformer.interop.huggingface_tables import Tensor
@@ -35,7 +35,6 @@ from minitransformer.models.since_2017.gpt import GPT
 from minitransformer.system.files import atomic_write, write_safetensors
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-HEADS = ("cls.", "classifier")  # parts of BERT whose names do not begin with "bert."
 # Fields with only these values: other ways to start an adapter change the model's own weights.
 NEEDED = {"peft_type": ("LORA",), "bias": ("none",), "init_lora_weights": (True, False, "gaussian", "orthogonal")}
 # Fields with any value: the tensors' names say where adapters are, and dropout is for training. Any other field that is

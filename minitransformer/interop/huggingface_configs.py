@@ -17,67 +17,69 @@ from minitransformer.checks import check_choice, check_integer, check_number, ch
 from minitransformer.config import TransformerConfig
 from minitransformer.interop import huggingface_decoders as decoders
 from minitransformer.interop.huggingface_files import read_json
+from minitransformer.interop.huggingface_tables import ONLY, Field
+from minitransformer.layers.since_2017.feed_forward import GATED
 from minitransformer.models.since_2017.bert import bert_config
 from minitransformer.models.since_2017.gpt import gpt_config
 from minitransformer.models.since_2017.t5 import t5_config
 from minitransformer.system.files import kind_of
 
-GPT2_USUAL = {
-    "vocab_size": 50257,
-    "n_positions": 1024,
-    "n_embd": 768,
-    "n_layer": 12,
-    "n_head": 12,
-    "n_inner": None,
-    "activation_function": "gelu_new",
-    "resid_pdrop": 0.1,
-    "embd_pdrop": 0.1,
-    "attn_pdrop": 0.1,
-    "layer_norm_epsilon": 1e-5,
-    "scale_attn_weights": True,
-    "scale_attn_by_inverse_layer_idx": False,
-    "add_cross_attention": False,
-    "tie_word_embeddings": True,
-    "bos_token_id": 50256,
-    "eos_token_id": 50256,
+GPT2_FIELDS = {
+    "vocab_size": Field(50257, "vocab_size"),
+    "n_positions": Field(1024, "max_len"),
+    "n_embd": Field(768, "d_model"),
+    "n_layer": Field(12, "num_layers"),
+    "n_head": Field(12, "num_heads"),
+    "n_inner": Field(None, "d_ff"),
+    "activation_function": Field("gelu_new", "activation"),
+    "resid_pdrop": Field(0.1, "dropout"),
+    "embd_pdrop": Field(0.1, "dropout"),
+    "attn_pdrop": Field(0.1, "attention_dropout"),
+    "layer_norm_epsilon": Field(1e-5, "norm_eps"),
+    "scale_attn_weights": Field(True, ONLY),
+    "scale_attn_by_inverse_layer_idx": Field(False, ONLY),
+    "add_cross_attention": Field(False, ONLY),
+    "tie_word_embeddings": Field(True, "tie_embeddings"),
+    "bos_token_id": Field(50256),
+    "eos_token_id": Field(50256),
 }
-BERT_USUAL = {
-    "vocab_size": 30522,
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
-    "hidden_act": "gelu",
-    "hidden_dropout_prob": 0.1,
-    "attention_probs_dropout_prob": 0.1,
-    "classifier_dropout": None,
-    "max_position_embeddings": 512,
-    "type_vocab_size": 2,
-    "layer_norm_eps": 1e-12,
-    "pad_token_id": 0,
-    "position_embedding_type": "absolute",
-    "is_decoder": False,
-    "add_cross_attention": False,
-    "tie_word_embeddings": True,
+BERT_FIELDS = {
+    "vocab_size": Field(30522, "vocab_size"),
+    "hidden_size": Field(768, "d_model"),
+    "num_hidden_layers": Field(12, "num_layers"),
+    "num_attention_heads": Field(12, "num_heads"),
+    "intermediate_size": Field(3072, "d_ff"),
+    "hidden_act": Field("gelu", ONLY),
+    "hidden_dropout_prob": Field(0.1, "dropout"),
+    "attention_probs_dropout_prob": Field(0.1, "attention_dropout"),
+    "classifier_dropout": Field(None, "dropout"),
+    "max_position_embeddings": Field(512, "max_len"),
+    "type_vocab_size": Field(2),  # an option of our BERT
+    "layer_norm_eps": Field(1e-12, "norm_eps"),
+    "pad_token_id": Field(0),
+    "position_embedding_type": Field("absolute", ONLY),
+    "is_decoder": Field(False, ONLY),
+    "add_cross_attention": Field(False, ONLY),
+    "tie_word_embeddings": Field(True, ONLY),
 }
-T5_USUAL = {
-    "vocab_size": 32128,
-    "d_model": 512,
-    "d_kv": 64,
-    "d_ff": 2048,
-    "num_layers": 6,
-    "num_decoder_layers": None,
-    "num_heads": 8,
-    "relative_attention_num_buckets": 32,
-    "relative_attention_max_distance": 128,
-    "dropout_rate": 0.1,
-    "layer_norm_epsilon": 1e-6,
-    "feed_forward_proj": "relu",
-    "pad_token_id": 0,
-    "eos_token_id": 1,
-    "n_positions": 512,
-    "is_encoder_decoder": True,
-    "tie_word_embeddings": True,
+T5_FIELDS = {
+    "vocab_size": Field(32128, "vocab_size"),
+    "d_model": Field(512, "d_model"),
+    "d_kv": Field(64),
+    "d_ff": Field(2048, "d_ff"),
+    "num_layers": Field(6, "num_layers"),
+    "num_decoder_layers": Field(None, "num_layers"),
+    "num_heads": Field(8, "num_heads"),
+    "relative_attention_num_buckets": Field(32, ONLY),
+    "relative_attention_max_distance": Field(128, ONLY),
+    "dropout_rate": Field(0.1, "dropout"),
+    "layer_norm_epsilon": Field(1e-6, "norm_eps"),
+    "feed_forward_proj": Field("relu"),
+    "pad_token_id": Field(0),
+    "eos_token_id": Field(1),
+    "n_positions": Field(512, "max_len"),
+    "is_encoder_decoder": Field(True, ONLY),
+    "tie_word_embeddings": Field(True),
 }
 
 # further names of a field, as their configurations have them
@@ -99,7 +101,7 @@ SPECIAL_IDS = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_to
 # what may be null; null means: as another field says
 OPTIONAL = ("n_inner", "num_decoder_layers", "classifier_dropout", *SPECIAL_IDS, *decoders.OPTIONAL)
 # of every model: weights that are packed, and layers that differ from each other
-NEEDED = {"quantization_config": None, "per_layer_config": None}
+EVERY_MODEL = {"quantization_config": Field(None, ONLY), "per_layer_config": Field(None, ONLY)}
 
 
 def config_from_huggingface(theirs: Mapping[str, Any], **changes: Any) -> TransformerConfig:
@@ -111,7 +113,37 @@ def config_from_huggingface(theirs: Mapping[str, Any], **changes: Any) -> Transf
     we cannot represent, and TypeError for a field of another type, or unless `theirs` is a dictionary.
     """
     kind, given = complete_config(theirs)
-    return kind.translate(given, {**_special_ids(given), **changes})
+    same: dict[str, Any] = {}  # our fields that have the value of one of theirs, or of several
+    first: dict[str, str] = {}
+    for name, field in kind.fields.items():
+        if field.ours in ("", ONLY) or given[name] is None:
+            continue
+        value, other = given[name], first.setdefault(field.ours, name)
+        if given[other] != value:
+            what = "dropout rate" if field.ours == "dropout" else field.ours
+            raise ValueError(
+                f"our model has one {what} for {name} and {other}, but this one has {value} and {given[other]}"
+            )
+        if field.ours == "activation":
+            value = kind.activations[check_choice(name, value, kind.activations)]
+        same[field.ours] = value
+    return kind.make(**{**same, **kind.to_ours(given), **_special_ids(given), **changes})
+
+
+def config_to_huggingface(kind: str, config: TransformerConfig) -> dict[str, Any]:
+    """The config.json of a model of theirs of this `kind`: as like `config` as their fields allow it to be.
+
+    Read again, it differs from `config` in what such a model lacks.
+    """
+    fields, activations = KINDS[kind].fields, KINDS[kind].activations
+    written = {name: getattr(config, field.ours) for name, field in fields.items() if field.ours not in ("", ONLY)}
+    for name in [name for name in written if fields[name].ours == "activation"]:
+        names = [fields[name].usual, *activations]  # of which several may mean the same
+        written[name] = next((each for each in names if activations[each] == config.activation), names[0])
+    end = list(config.end) if isinstance(config.end, tuple) else config.end
+    start = "decoder_start_token_id" if kind == "t5" else "bos_token_id"
+    ids = {"pad_token_id": config.padding, start: config.start, "eos_token_id": end}
+    return {"model_type": kind, **written, **KINDS[kind].to_theirs(config), **ids}
 
 
 def read_config(folder: str | os.PathLike[str]) -> Any:
@@ -128,17 +160,17 @@ def complete_config(theirs: Mapping[str, Any]) -> tuple["Kind", dict[str, Any]]:
     if not isinstance(theirs, dict):
         raise TypeError(f"the configuration must be a dictionary, got {type(theirs).__name__}")
     kind = KINDS[check_choice("model_type", theirs.get("model_type"), KINDS)]
-    given = {**kind.usual, **theirs}
+    given = {**{name: field.usual for name, field in kind.fields.items()}, **theirs}
     for alias, name in kind.aliases.items():
         if alias in theirs:
             if name in theirs and theirs[name] != theirs[alias]:
                 raise ValueError(f"{alias} and {name} are one field, but they are {theirs[alias]} and {theirs[name]}")
             given[name] = theirs[alias]
-    for name, needed in {**NEEDED, **kind.needed}.items():
+    for name, (usual, ours) in {**EVERY_MODEL, **kind.fields}.items():
         value = given.get(name)
-        if type(value) is not type(needed) or value != needed:
-            raise ValueError(f"our model can only have {name} = {needed!r}, but this one has {value!r}")
-    for name, usual in kind.usual.items():
+        if ours == ONLY and (type(value) is not type(usual) or value != usual):
+            raise ValueError(f"our model can only have {name} = {usual!r}, but this one has {value!r}")
+    for name, (usual, _) in kind.fields.items():
         if given[name] is not None or name not in OPTIONAL:
             _check_field(name, given[name], usual)
     return kind, given
@@ -184,78 +216,44 @@ def _check_heads(given, width, heads):
         )
 
 
-def _gpt2(given, changes):
+def _gpt2_to_ours(given):
     _check_heads(given, "n_embd", "n_head")
-    if given["embd_pdrop"] != given["resid_pdrop"]:
-        raise ValueError(
-            f"our model has one dropout rate for embd_pdrop and resid_pdrop, "
-            f"but this one has {given['embd_pdrop']} and {given['resid_pdrop']}"
-        )
-    check_choice("activation_function", given["activation_function"], ACTIVATIONS)
-    choices = {
-        "d_model": given["n_embd"],
-        "num_heads": given["n_head"],
-        "d_ff": 4 * given["n_embd"] if given["n_inner"] is None else given["n_inner"],
-        "num_layers": given["n_layer"],
-        "max_len": given["n_positions"],
-        "activation": ACTIVATIONS[given["activation_function"]],
-        "dropout": given["resid_pdrop"],
-        "attention_dropout": given["attn_pdrop"],
-        "norm_eps": given["layer_norm_epsilon"],
-        "tie_embeddings": given["tie_word_embeddings"],
-    }
-    return gpt_config(given["vocab_size"], **{**choices, **changes})
+    return {"d_ff": 4 * given["n_embd"] if given["n_inner"] is None else given["n_inner"]}
 
 
-def _bert(given, changes):
+def _bert_to_ours(given):
     _check_heads(given, "hidden_size", "num_attention_heads")
-    rate = given["hidden_dropout_prob"]
-    if given["classifier_dropout"] not in (None, rate):
-        raise ValueError(
-            f"our model has one dropout rate for classifier_dropout and hidden_dropout_prob, "
-            f"but this one has {given['classifier_dropout']} and {rate}"
-        )
-    choices = {
-        "d_model": given["hidden_size"],
-        "num_heads": given["num_attention_heads"],
-        "d_ff": given["intermediate_size"],
-        "num_layers": given["num_hidden_layers"],
-        "max_len": given["max_position_embeddings"],
-        "dropout": rate,
-        "attention_dropout": given["attention_probs_dropout_prob"],
-        "norm_eps": given["layer_norm_eps"],
-    }
-    return bert_config(given["vocab_size"], **{**choices, **changes})
+    return {}
 
 
-def _t5(given, changes):
-    C, H, N, rate = given["d_model"], given["num_heads"], given["num_layers"], given["dropout_rate"]
+def _t5_to_ours(given):
+    C, H, rate = given["d_model"], given["num_heads"], given["dropout_rate"]
     if given["d_kv"] * H != C:
         raise ValueError(
             f"our model can only have d_kv = d_model / num_heads = {C} / {H}, but this one has {given['d_kv']}"
         )
-    if given["num_decoder_layers"] not in (None, N):
-        raise ValueError(
-            f"our model has as many num_decoder_layers as num_layers, "
-            f"but this one has {given['num_decoder_layers']} and {N}"
-        )
     # old files mark version 1.1 by not being tied; newer files call all tied and have a field for the scaling
     scaled = check_switch("scale_decoder_outputs", given.get("scale_decoder_outputs", given["tie_word_embeddings"]))
-    choices = {
-        "d_model": C,
-        "num_heads": H,
-        "d_ff": given["d_ff"],
-        "num_layers": N,
-        "max_len": given["n_positions"],
+    return {
         "activation": _t5_activation(given),
-        "dropout": rate,
         "attention_dropout": rate,
         "ffn_dropout": rate,
-        "norm_eps": given["layer_norm_epsilon"],
         "tie_embeddings": scaled or "inputs",
         "scale_output": scaled,
     }
-    return t5_config(given["vocab_size"], **{**choices, **changes})
+
+
+def _t5_to_theirs(config):
+    gated = config.activation in GATED
+    table = GATED_ACTIVATIONS if gated else ACTIVATIONS
+    name = {ours: theirs for theirs, ours in reversed(table.items())}[config.activation]
+    return {
+        "d_kv": config.head_widths[0],
+        "feed_forward_proj": f"gated-{name}" if gated else name,
+        "is_gated_act": gated,
+        "dense_act_fn": name,
+        "tie_word_embeddings": config.scale_output,
+    }
 
 
 def _t5_activation(given):
@@ -269,43 +267,27 @@ def _t5_activation(given):
 class Kind(NamedTuple):
     """One of their families of models."""
 
-    usual: dict[str, Any]  # their defaults, for fields that the file leaves out
+    fields: dict[str, Field]
     aliases: dict[str, str]  # further names of fields
-    needed: dict[str, Any]  # values that our models require
-    translate: Callable[[dict[str, Any], dict[str, Any]], TransformerConfig]  # from (complete dictionary, changes)
+    make: Callable[..., TransformerConfig]  # our configuration, from those of our fields that are not as it has them
+    to_ours: Callable[[dict[str, Any]], dict[str, Any]]  # our fields that need more than `fields` says, from all theirs
+    to_theirs: Callable[[TransformerConfig], dict[str, Any]]  # theirs, from our configuration
+    activations: dict[str, str] = ACTIVATIONS
 
 
 KINDS = {
-    "gpt2": Kind(
-        GPT2_USUAL,
-        GPT2_ALIASES,
-        {"scale_attn_weights": True, "scale_attn_by_inverse_layer_idx": False, "add_cross_attention": False},
-        _gpt2,
-    ),
-    "bert": Kind(
-        BERT_USUAL,
-        {},
-        {
-            "hidden_act": "gelu",
-            "position_embedding_type": "absolute",
-            "is_decoder": False,
-            "add_cross_attention": False,
-            "tie_word_embeddings": True,
-        },
-        _bert,
-    ),
-    "t5": Kind(
-        T5_USUAL,
-        T5_ALIASES,
-        {
-            "relative_attention_num_buckets": 32,
-            "relative_attention_max_distance": 128,
-            "is_encoder_decoder": True,
-        },
-        _t5,
-    ),
+    "gpt2": Kind(GPT2_FIELDS, GPT2_ALIASES, gpt_config, _gpt2_to_ours, lambda config: {}),
+    "bert": Kind(BERT_FIELDS, {}, bert_config, _bert_to_ours, lambda config: {}),
+    "t5": Kind(T5_FIELDS, T5_ALIASES, t5_config, _t5_to_ours, _t5_to_theirs),
     **{
-        kind: Kind(usual, decoders.ALIASES.get(kind, {}), decoders.NEEDED[kind], partial(decoders.decoder_config, kind))
-        for kind, usual in decoders.USUAL.items()
+        kind: Kind(
+            fields,
+            decoders.ALIASES.get(kind, {}),
+            gpt_config,
+            partial(decoders.decoder_to_ours, kind),
+            partial(decoders.decoder_to_theirs, kind),
+            ACTIVATIONS if kind == "starcoder2" else GATED_ACTIVATIONS,
+        )
+        for kind, fields in decoders.FIELDS.items()
     },
 }

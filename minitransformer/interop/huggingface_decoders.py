@@ -1,6 +1,6 @@
-"""Today's decoders of Hugging Face, Llama, Mistral, Qwen2, Qwen3, Gemma 3, Mixtral and Qwen3-MoE: settings and weights.
+"""Today's decoders of Hugging Face, from Llama to Qwen3-MoE and Starcoder2: settings and weights.
 
-All are a GPT with RMSNorm, RoPE, a gate in the feed-forward network and grouped keys. They differ in these:
+All are a GPT with RoPE and grouped keys, and but for the last with RMSNorm and a gate in the feed-forward network:
 
     Llama        RoPE stretched in its own way (3.1)
     Mistral      a window in all layers
@@ -9,6 +9,7 @@ All are a GPT with RMSNorm, RoPE, a gate in the feed-forward network and grouped
     Gemma 3      as Qwen3; norms also after sub-layers, gains stored as 1 less, scaled embeddings, two kinds of layers
     Mixtral      experts instead of one network, whose weights sum to 1
     Qwen3-MoE    as Qwen3, with experts, whose weights are probabilities or sum to 1
+    Starcoder2   as GPT-2 with RoPE: LayerNorm, biases, no gate; what `train text` trains
 """
 
 from collections.abc import Mapping
@@ -18,89 +19,121 @@ import numpy as np
 
 from minitransformer.checks import check_choice, check_integer, check_number
 from minitransformer.config import Experts, Rope, TransformerConfig, Windowed
-from minitransformer.interop.huggingface_tables import Source, Tensor, source
-from minitransformer.models.since_2017.gpt import gpt_config
+from minitransformer.interop.huggingface_tables import ONLY, Field, Source, Tensor, source
 
 CAPS = ("final_logit_softcapping", "attn_logit_softcapping")
-LLAMA_USUAL: dict[str, Any] = {"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008}
-LLAMA_USUAL |= {"num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": None, "head_dim": None}
-LLAMA_USUAL |= {"hidden_act": "silu", "max_position_embeddings": 2048, "rms_norm_eps": 1e-6, "sliding_window": None}
-LLAMA_USUAL |= {"attention_bias": False, "attention_dropout": 0.0, "mlp_bias": False, "tie_word_embeddings": False}
-LLAMA_USUAL |= {"pad_token_id": None, "bos_token_id": 1, "eos_token_id": 2}
-MISTRAL_USUAL = {**LLAMA_USUAL, "intermediate_size": 14336, "num_key_value_heads": 8, "sliding_window": 4096}
-MISTRAL_USUAL |= {"max_position_embeddings": 131072}
-MIXTRAL_USUAL = {**MISTRAL_USUAL, "sliding_window": None, "rms_norm_eps": 1e-5, "router_jitter_noise": 0.0}
-MIXTRAL_USUAL |= {"num_experts_per_tok": 2, "num_local_experts": 8}
-QWEN2_USUAL = {**LLAMA_USUAL, "vocab_size": 151936, "intermediate_size": 22016, "num_key_value_heads": 32}
-QWEN2_USUAL |= {"max_position_embeddings": 32768, "use_sliding_window": False, "max_window_layers": 28}
-QWEN2_USUAL |= {"bos_token_id": None, "eos_token_id": None}
-QWEN3_USUAL = {**QWEN2_USUAL, "head_dim": 128}
-QWEN3_MOE_USUAL = {**QWEN2_USUAL, "hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 24}
-QWEN3_MOE_USUAL |= {"num_key_value_heads": 4, "moe_intermediate_size": 768, "decoder_sparse_step": 1}
-QWEN3_MOE_USUAL |= {"num_experts_per_tok": 8, "num_local_experts": 128, "norm_topk_prob": False, "mlp_only_layers": []}
-GEMMA3_USUAL = {**LLAMA_USUAL, "vocab_size": 262208, "hidden_size": 2304, "intermediate_size": 9216}
-GEMMA3_USUAL |= {"num_hidden_layers": 26, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256}
-GEMMA3_USUAL |= {"hidden_activation": "gelu_pytorch_tanh", "max_position_embeddings": 131072, "sliding_window": 4096}
-GEMMA3_USUAL |= {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 1}
-GEMMA3_USUAL |= {"tie_word_embeddings": True, "query_pre_attn_scalar": 256, "use_bidirectional_attention": False}
-GEMMA3_USUAL |= dict.fromkeys(CAPS)
-USUAL = {
-    "llama": LLAMA_USUAL,
-    "mistral": MISTRAL_USUAL,
-    "qwen2": QWEN2_USUAL,
-    "qwen3": QWEN3_USUAL,
-    "gemma3_text": GEMMA3_USUAL,
-    "mixtral": MIXTRAL_USUAL,
-    "qwen3_moe": QWEN3_MOE_USUAL,
-}
-ALIASES = {kind: {"num_experts": "num_local_experts"} for kind in ("mixtral", "qwen3_moe")}
-NEEDED: dict[str, dict[str, Any]] = {kind: {"attention_bias": False, "mlp_bias": False} for kind in USUAL}
-NEEDED["qwen3_moe"] |= {"decoder_sparse_step": 1, "mlp_only_layers": []}
-NEEDED["mixtral"] |= {"router_jitter_noise": 0.0}
-NEEDED["gemma3_text"] |= dict.fromkeys(CAPS)
-NEEDED["gemma3_text"] |= {"use_bidirectional_attention": False}
-OPTIONAL = ("num_key_value_heads", "head_dim", "sliding_window", *CAPS)  # fields that may be null
-QK_NORM, EXPERTS = ("qwen3", "qwen3_moe", "gemma3_text"), ("mixtral", "qwen3_moe")
-ACTIVATIONS = {"silu": "swiglu", "swish": "swiglu", "gelu": "geglu", "gelu_pytorch_tanh": "geglu_tanh"}
 SLIDING, FULL = "sliding_attention", "full_attention"
 
 
-def decoder_config(kind: str, given: Mapping[str, Any], changes: Mapping[str, Any]) -> TransformerConfig:
-    """Our configuration of a model of this kind, from theirs with all fields (`given`), with `changes` to ours."""
+def _like(fields: dict[str, Field], **usual: Any) -> dict[str, Field]:
+    """Fields as in another model, with other usual values, and further fields that have more to them than a value."""
+    return fields | {name: fields.get(name, Field(None))._replace(usual=value) for name, value in usual.items()}
+
+
+LLAMA = {
+    "vocab_size": Field(32000, "vocab_size"),
+    "hidden_size": Field(4096, "d_model"),
+    "intermediate_size": Field(11008, "d_ff"),
+    "num_hidden_layers": Field(32, "num_layers"),
+    "num_attention_heads": Field(32, "num_heads"),
+    "num_key_value_heads": Field(None, "num_kv_heads"),
+    "head_dim": Field(None, "d_k"),
+    "hidden_act": Field("silu", "activation"),
+    "max_position_embeddings": Field(2048, "max_len"),
+    "rms_norm_eps": Field(1e-6, "norm_eps"),
+    "sliding_window": Field(None),
+    "attention_bias": Field(False, ONLY),
+    "attention_dropout": Field(0.0, "attention_dropout"),
+    "mlp_bias": Field(False, ONLY),
+    "tie_word_embeddings": Field(False, "tie_embeddings"),
+    "pad_token_id": Field(None),
+    "bos_token_id": Field(1),
+    "eos_token_id": Field(2),
+}
+MISTRAL = _like(LLAMA, intermediate_size=14336, num_key_value_heads=8, sliding_window=4096)
+MISTRAL = _like(MISTRAL, max_position_embeddings=131072)
+MIXTRAL = _like(MISTRAL, sliding_window=None, rms_norm_eps=1e-5, num_experts_per_tok=2, num_local_experts=8)
+MIXTRAL |= {"router_jitter_noise": Field(0.0, ONLY)}
+QWEN2 = _like(LLAMA, vocab_size=151936, intermediate_size=22016, num_key_value_heads=32, max_position_embeddings=32768)
+QWEN2 = _like(QWEN2, use_sliding_window=False, max_window_layers=28, bos_token_id=None, eos_token_id=None)
+QWEN3_MOE = _like(QWEN2, hidden_size=2048, num_hidden_layers=24, num_key_value_heads=4)
+QWEN3_MOE = _like(QWEN3_MOE, num_experts_per_tok=8, num_local_experts=128, norm_topk_prob=False)
+QWEN3_MOE |= {"intermediate_size": Field(6144), "moe_intermediate_size": Field(768, "d_ff")}
+QWEN3_MOE |= {"decoder_sparse_step": Field(1, ONLY), "mlp_only_layers": Field([], ONLY)}
+GEMMA3 = _like(LLAMA, vocab_size=262208, hidden_size=2304, intermediate_size=9216, num_hidden_layers=26)
+GEMMA3 = _like(GEMMA3, num_attention_heads=8, num_key_value_heads=4, head_dim=256, max_position_embeddings=131072)
+GEMMA3 = _like(GEMMA3, sliding_window=4096, pad_token_id=0, bos_token_id=2, eos_token_id=1, tie_word_embeddings=True)
+GEMMA3 |= {"hidden_act": Field("silu"), "hidden_activation": Field("gelu_pytorch_tanh", "activation")}
+GEMMA3 |= {"query_pre_attn_scalar": Field(256), "use_bidirectional_attention": Field(False, ONLY)}
+GEMMA3 |= dict.fromkeys(CAPS, Field(None, ONLY))
+STARCODER2 = _like(LLAMA, vocab_size=49152, hidden_size=3072, intermediate_size=12288, num_hidden_layers=30)
+STARCODER2 = _like(STARCODER2, num_attention_heads=24, num_key_value_heads=2, hidden_act="gelu_pytorch_tanh")
+STARCODER2 = _like(STARCODER2, max_position_embeddings=4096, bos_token_id=50256, eos_token_id=50256)
+STARCODER2 = _like(STARCODER2, tie_word_embeddings=True)
+STARCODER2 |= {"norm_epsilon": Field(1e-5, "norm_eps"), "rms_norm_eps": Field(1e-6), "use_bias": Field(True, "bias")}
+STARCODER2 |= {"residual_dropout": Field(0.0, "dropout"), "embedding_dropout": Field(0.0, "dropout")}
+FIELDS = {
+    "llama": LLAMA,
+    "mistral": MISTRAL,
+    "qwen2": QWEN2,
+    "qwen3": _like(QWEN2, head_dim=128),
+    "gemma3_text": GEMMA3,
+    "mixtral": MIXTRAL,
+    "qwen3_moe": QWEN3_MOE,
+    "starcoder2": STARCODER2,
+}
+ALIASES = {kind: {"num_experts": "num_local_experts"} for kind in ("mixtral", "qwen3_moe")}
+OPTIONAL = ("num_key_value_heads", "head_dim", "sliding_window", *CAPS)  # fields that may be null
+QK_NORM, EXPERTS = ("qwen3", "qwen3_moe", "gemma3_text"), ("mixtral", "qwen3_moe")
+KINDS_OF_LAYERS = ("qwen2", "qwen3", "gemma3_text")  # whose layers may differ; in others all have a window, or none
+
+
+def decoder_to_ours(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What is needed of our configuration besides the fields that have one of theirs (`given`, all of them)."""
     H, D = given["num_attention_heads"], given["head_dim"]
     D = given["hidden_size"] // H if D is None else D
-    is_gemma = kind == "gemma3_text"
+    is_gemma, is_rms = kind == "gemma3_text", kind != "starcoder2"
     if is_gemma and given["query_pre_attn_scalar"] != D:
         raise ValueError(
             f"our model can only have query_pre_attn_scalar = head_dim = {D}, but this one has "
             f"{given['query_pre_attn_scalar']}"
         )
-    function = "hidden_activation" if is_gemma else "hidden_act"
     choices: dict[str, Any] = {
-        "d_model": given["hidden_size"],
-        "num_heads": H,
         "num_kv_heads": given["num_key_value_heads"] or H,
         "d_k": D,
         "d_v": D,
-        "d_ff": given["moe_intermediate_size" if kind == "qwen3_moe" else "intermediate_size"],
-        "num_layers": given["num_hidden_layers"],
-        "max_len": given["max_position_embeddings"],
-        "dropout": 0.0,
-        "attention_dropout": given["attention_dropout"],
-        "tie_embeddings": given["tie_word_embeddings"],
         "norm": "sandwich" if is_gemma else "pre",
-        "normalization": "rms",
-        "norm_eps": given["rms_norm_eps"],
-        "activation": ACTIVATIONS[check_choice(function, given[function], ACTIVATIONS)],
-        "bias": False,
         "qkv_bias": True if kind == "qwen2" else None,
         "qk_norm": kind in QK_NORM,
         "scale_embeddings": is_gemma,
     }
+    if is_rms:
+        choices |= {"normalization": "rms", "bias": False, "dropout": 0.0}
     if kind in EXPERTS:
         count, per_token = given["num_local_experts"], given["num_experts_per_tok"]
         choices["experts"] = Experts(count, per_token, given.get("norm_topk_prob", True), balance=0.0)
-    return gpt_config(given["vocab_size"], **{**choices, **_kinds_of_layers(kind, given), **changes})
+    return {**choices, **_kinds_of_layers(kind, given)}
+
+
+def decoder_to_theirs(kind: str, config: TransformerConfig) -> dict[str, Any]:
+    """The reverse of `decoder_to_ours`, as far as their model of this kind has the parts that our `config` asks for."""
+    given: dict[str, Any] = {"query_pre_attn_scalar": config.d_k}
+    angles, N, is_gemma = config.positions, config.num_layers, kind == "gemma3_text"
+    windowed = config.attention if isinstance(config.attention, Windowed) else None
+    if windowed or not is_gemma:
+        given |= {"sliding_window": windowed and windowed.window, "use_sliding_window": windowed is not None}
+    if kind in KINDS_OF_LAYERS:
+        full = windowed.full_layers if windowed else range(N)
+        given["layer_types"] = [FULL if layer in full else SLIDING for layer in range(N)]
+    if isinstance(angles, Rope):
+        local = Rope(windowed.rope_base) if windowed and windowed.rope_base else angles
+        both = {FULL: _their_angles(angles), SLIDING: _their_angles(local)}
+        given["rope_parameters"] = both if is_gemma else both[FULL]
+    if config.experts:
+        given["num_experts" if kind == "qwen3_moe" else "num_local_experts"] = config.experts.count
+        given |= {"num_experts_per_tok": config.experts.per_token, "norm_topk_prob": config.experts.renormalize}
+    known = {*FIELDS[kind], "num_experts", "layer_types", "rope_parameters"}
+    return {name: value for name, value in given.items() if name in known}
 
 
 def _kinds_of_layers(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,6 +206,17 @@ def _stretched(scaling, theta):
     return Rope(theta, factor, scaling.get("original_max_position_embeddings"))
 
 
+def _their_angles(rope: Rope) -> dict[str, Any]:
+    """Their rope_parameters: the reverse of `_stretched`."""
+    if rope.factor == 1.0:
+        return {"rope_type": "default", "rope_theta": rope.base}
+    linear = {"rope_type": "linear", "rope_theta": rope.base, "factor": rope.factor}
+    if rope.original_len is None:
+        return linear
+    frequencies = {"low_freq_factor": 1.0, "high_freq_factor": 4.0}
+    return {**linear, "rope_type": "llama3", **frequencies, "original_max_position_embeddings": rope.original_len}
+
+
 def in_our_order(x: np.ndarray, D: int) -> np.ndarray:
     """The last axis of x (..., H D), a weight, a bias or a gain of queries or keys, as our RoPE pairs the features.
 
@@ -205,7 +249,7 @@ def decoder_table(config: TransformerConfig, kind: str) -> dict[str, Source]:
     pre_feedforward_layernorm        (C,)        feed_forward.norm (Gemma)
     post_feedforward_layernorm       (C,)        feed_forward.norm_after (Gemma)
     mlp.gate_proj, up_proj           (F, C)      feed_forward.sublayer.expand
-    mlp.down_proj                    (C, F)      feed_forward.sublayer.contract
+    mlp.down_proj                    (C, F)      feed_forward.sublayer.contract; Starcoder2: mlp.c_fc, c_proj
     mlp.gate                         (E, C)      feed_forward.sublayer.router; Mixtral: block_sparse_moe.gate
     mlp.experts.e.gate_proj ...                  feed_forward.sublayer.experts.e.expand, contract; Mixtral: w1, w3, w2
 
@@ -213,10 +257,12 @@ def decoder_table(config: TransformerConfig, kind: str) -> dict[str, Source]:
     """
     C, V, is_gemma = config.d_model, config.vocab_size, kind == "gemma3_text"
 
-    def gain(name: str, shape: int = C, head: int = 0) -> Source:
-        return Source((Tensor(f"{name}.weight", (shape,), False, head, float(is_gemma)),))
+    def norm(ours: str, theirs: str, shape: int = C, head: int = 0) -> dict[str, Source]:
+        gain = {f"{ours}.gamma": Source((Tensor(f"{theirs}.weight", (shape,), False, head, float(is_gemma)),))}
+        has_shift = config.normalization == "layer"
+        return gain | {f"{ours}.beta": source([f"{theirs}.bias"], (shape,))} if has_shift else gain
 
-    table = {"embedding.tokens.E": source(["embed_tokens.weight"], (V, C)), "blocks.norm.gamma": gain("norm")}
+    table = {"embedding.tokens.E": source(["embed_tokens.weight"], (V, C)), **norm("blocks.norm", "norm")}
     for i in range(config.num_layers):
         theirs, attention, network = (
             f"layers.{i}",
@@ -224,43 +270,51 @@ def decoder_table(config: TransformerConfig, kind: str) -> dict[str, Source]:
             f"blocks.layers.{i}.feed_forward",
         )
         after_attention = f"{attention}.norm_after" if is_gemma else f"{network}.norm"
-        table[f"{attention}.norm.gamma"] = gain(f"{theirs}.input_layernorm")
-        table[f"{after_attention}.gamma"] = gain(f"{theirs}.post_attention_layernorm")
+        table |= norm(f"{attention}.norm", f"{theirs}.input_layernorm")
+        table |= norm(after_attention, f"{theirs}.post_attention_layernorm")
         if is_gemma:
-            table[f"{network}.norm.gamma"] = gain(f"{theirs}.pre_feedforward_layernorm")
-            table[f"{network}.norm_after.gamma"] = gain(f"{theirs}.post_feedforward_layernorm")
-        table |= _attention(config, f"{attention}.sublayer", f"{theirs}.self_attn", gain)
+            table |= norm(f"{network}.norm", f"{theirs}.pre_feedforward_layernorm")
+            table |= norm(f"{network}.norm_after", f"{theirs}.post_feedforward_layernorm")
+        table |= _attention(config, f"{attention}.sublayer", f"{theirs}.self_attn", norm)
         table |= _network(config, f"{network}.sublayer", theirs, kind)
     if not config.has_tied_output:
         table["output.E"] = source(["lm_head.weight"], (V, C))
     return table
 
 
-def _attention(config, ours, theirs, gain):
+def _attention(config, ours, theirs, norm):
     C, D, H, G = config.d_model, config.head_widths[0], config.num_heads, config.num_kv_heads or config.num_heads
     parts = (("q_proj", H, D), ("k_proj", G, D), ("v_proj", G, 0))
     qkv = f"{ours}.qkv"
     table = {}
     if config.qk_norm:
-        table |= {f"{qkv}.{name}.gamma": gain(f"{theirs}.{name}", D, D) for name in ("q_norm", "k_norm")}
+        table |= norm(f"{qkv}.q_norm", f"{theirs}.q_norm", D, D) | norm(f"{qkv}.k_norm", f"{theirs}.k_norm", D, D)
         qkv = f"{qkv}.projection"
     table[f"{qkv}.W"] = Source(
         tuple(Tensor(f"{theirs}.{name}.weight", (heads * D, C), True, head) for name, heads, head in parts)
     )
-    if config.qkv_bias:
+    if config.bias if config.qkv_bias is None else config.qkv_bias:
         table[f"{qkv}.b"] = Source(
             tuple(Tensor(f"{theirs}.{name}.bias", (heads * D,), False, head) for name, heads, head in parts)
         )
-    return table | {f"{ours}.output.W": source([f"{theirs}.o_proj.weight"], (C, H * D), True)}
+    return table | _linear(config, f"{ours}.output", [f"{theirs}.o_proj"], (C, H * D))
+
+
+def _linear(config, ours, names, shape):
+    """One or more of their Linears, side by side."""
+    table = {f"{ours}.W": source([f"{name}.weight" for name in names], shape, True)}
+    return table | ({f"{ours}.b": source([f"{name}.bias" for name in names], shape[:1])} if config.bias else {})
 
 
 def _network(config, ours, theirs, kind):
     C, F = config.d_model, config.d_ff
-    gate, up, down = ("w1", "w3", "w2") if kind == "mixtral" else ("gate_proj", "up_proj", "down_proj")
+    into, out_of = {"mixtral": (["w1", "w3"], "w2"), "starcoder2": (["c_fc"], "c_proj")}.get(
+        kind, (["gate_proj", "up_proj"], "down_proj")
+    )
 
     def one(ours, theirs):
-        expand = source([f"{theirs}.{name}.weight" for name in (gate, up)], (F, C), True)
-        return {f"{ours}.expand.W": expand, f"{ours}.contract.W": source([f"{theirs}.{down}.weight"], (C, F), True)}
+        expand = _linear(config, f"{ours}.expand", [f"{theirs}.{name}" for name in into], (F, C))
+        return expand | _linear(config, f"{ours}.contract", [f"{theirs}.{out_of}"], (C, F))
 
     theirs = f"{theirs}.{'block_sparse_moe' if kind == 'mixtral' else 'mlp'}"
     if not config.experts:

@@ -8,7 +8,7 @@ below C = d_model, F = d_ff, `i` counts the layers, and a line for a Linear or a
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from minitransformer.config import TransformerConfig
 from minitransformer.layers.since_2017.feed_forward import GATED
@@ -22,6 +22,16 @@ class Tensor(NamedTuple):
     transposed: bool = False
     head: int = 0  # the features of a head, where RoPE pairs others of them than ours does; see `in_our_order`
     shift: float = 0.0  # that is added
+
+
+class Field(NamedTuple):
+    """A field of their configuration."""
+
+    usual: Any  # its value in a file that leaves it out
+    ours: str = ""  # our field with the same value, ONLY, or "" where more has to be done to translate it
+
+
+ONLY = "only"  # instead of one of our fields: our models can only have the usual value
 
 
 class Source(NamedTuple):

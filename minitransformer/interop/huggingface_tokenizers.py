@@ -2,16 +2,25 @@
 
 import contextlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from minitransformer.interop.huggingface_files import read_json
 from minitransformer.system.files import kind_of, read_bytes
-from minitransformer.tokenizers import AddedToken, ByteLevelTokenizer, WordPieceTokenizer
+from minitransformer.tokenizers import (
+    AddedToken,
+    ByteLevelTokenizer,
+    BytePairTokenizer,
+    Tokenizer,
+    WordPieceTokenizer,
+)
 from minitransformer.tokenizers.byte_level import Reading
 from minitransformer.tokenizers.byte_merging import split_merge
+from minitransformer.tokenizers.visible import BYTE_ORDER, to_visible
 from minitransformer.tokenizers.word_piece import CLS, LONGEST, SEP, SPECIAL, UNKNOWN
 from minitransformer.tokenizers.words import PATTERNS
+from minitransformer.vocabulary import SPECIAL_TOKENS
 
 END_OF_TEXT = "<|endoftext|>"
 # what their byte-pair model may not have: with other values than these, it makes other tokens
@@ -52,6 +61,53 @@ def load_huggingface_tokenizer(folder: str | os.PathLike[str]) -> ByteLevelToken
     ids, lines = read_json(vocab), read_bytes(merges)
     with _named_in_errors(merges):
         return _from_two_files(ids, lines, bool(kind_of(folder / "added_tokens.json")))
+
+
+def tokenizer_to_huggingface(tokenizer: Tokenizer, theirs: Mapping[str, Any]) -> dict[str, Any]:
+    """{name of a file: its content}: `tokenizer` for their model with the configuration `theirs`.
+
+    Our own byte pairs have the same ids there, except that their <pad>, <bos> and <eos> are found in a text. Raises
+    ValueError for a tokenizer that is not one of byte pairs.
+    """
+    if isinstance(tokenizer, BytePairTokenizer):
+        merges = [(to_visible(left), to_visible(right)) for left, right in tokenizer.merges]
+        tokens = [*SPECIAL_TOKENS, *(to_visible(bytes([byte])) for byte in BYTE_ORDER)]
+        added = [AddedToken(token) for token in SPECIAL_TOKENS]
+        tokenizer = ByteLevelTokenizer([*tokens, *(left + right for left, right in merges)], merges, added)
+    if not isinstance(tokenizer, ByteLevelTokenizer):
+        raise ValueError(f"a {type(tokenizer).__name__} cannot be exported, only tokenizers of bytes or byte pairs can")
+    names, reading = tokenizer.to_dict()["tokens"], tokenizer.reading
+    ids = {name: id for id, name in enumerate(names)}
+    plain = dict.fromkeys(PLAIN_ADDED, False)
+    special = [{"id": ids[token.content], **token._asdict(), **plain} for token in tokenizer.added]
+    step = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": reading.words == "gpt2"}
+    words = {"type": "Split", "pattern": {"Regex": PATTERNS[reading.words]}, "behavior": "Isolated", "invert": False}
+    model = {"type": "BPE", **{name: values[0] for name, values in PLAIN_MODEL.items()}, "ignore_merges": reading.whole}
+    content = {
+        "version": "1.0",
+        "added_tokens": special,
+        "normalizer": {"type": "NFC"} if reading.nfc else None,
+        "pre_tokenizer": step if step["use_regex"] else {"type": "Sequence", "pretokenizers": [words, step]},
+        "post_processor": _template(reading.first, ids),
+        "decoder": step,
+        "model": {**model, "vocab": ids, "merges": [list(merge) for merge in tokenizer.merges]},
+    }
+    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
+    for role in ("pad", "bos", "eos"):
+        id = theirs.get(f"{role}_token_id")
+        if isinstance(id, int) and id < len(names) and names[id] in [token.content for token in tokenizer.added]:
+            settings[f"{role}_token"] = names[id]
+    return {"tokenizer.json": content, "tokenizer_config.json": settings}
+
+
+def _template(first, ids):
+    """The post-processor that puts the token `first` before each text, or none: the reverse of `_first`."""
+    if not first:
+        return None
+    single = [{"SpecialToken": {"id": first, "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]
+    tokens = {first: {"id": first, "ids": [ids[first]], "tokens": [first]}}
+    pair = [*single, {"Sequence": {"id": "B", "type_id": 1}}]
+    return {"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": tokens}
 
 
 def _check_settings(path):

@@ -13,7 +13,7 @@ import pytest
 
 from minitransformer.interop import from_huggingface, load_huggingface
 from minitransformer.interop.huggingface_configs import config_from_huggingface
-from minitransformer.interop.huggingface_decoders import ALIASES, USUAL
+from minitransformer.interop.huggingface_decoders import ALIASES, FIELDS
 from minitransformer.interop.huggingface_files import read_json, stored_tensors
 from tests.helpers import relative_error
 from tests.oracle.huggingface_cases import draw_state
@@ -34,6 +34,7 @@ ANGLES = {"full_attention": {"rope_type": "linear", "factor": 3.0, "rope_theta":
 ANGLES |= {"sliding_attention": {"rope_type": "default", "rope_theta": 20.0}}
 EXPERTS = {"num_local_experts": 5, "num_experts_per_tok": 3}
 QWEN3_MOE = {**SIZES, "moe_intermediate_size": 7, "num_experts": 5, "num_experts_per_tok": 3, "norm_topk_prob": True}
+STARCODER2 = {**SIZES, "norm_epsilon": 0.1}
 PLAIN = {"attn_implementation": "eager", "experts_implementation": "eager"}  # of several ways to compute one thing
 CASES = {
     "llama": ("Llama", SIZES),
@@ -55,9 +56,11 @@ CASES = {
     "gemma 3": ("Gemma3Text", {**SIZES, "sliding_window": 3, "query_pre_attn_scalar": 10, "rope_parameters": ANGLES}),
     "mixtral": ("Mixtral", {**SIZES, **EXPERTS}),
     "qwen3-moe": ("Qwen3Moe", QWEN3_MOE),
+    "starcoder2": ("Starcoder2", STARCODER2),
+    "starcoder2, window": ("Starcoder2", {**STARCODER2, "use_bias": False, "sliding_window": 4}),
     "qwen3-moe, raw": ("Qwen3Moe", {**QWEN3_MOE, "norm_topk_prob": False, "tie_word_embeddings": True}),
 }
-QUICK = ("llama", "qwen2, window", "gemma 3", "qwen3-moe")
+QUICK = ("llama", "qwen2, window", "gemma 3", "qwen3-moe", "starcoder2")
 CASES["gemma 3"][1]["layer_types"] = ["sliding_attention", "full_attention", "sliding_attention"]
 
 
@@ -145,12 +148,14 @@ NOTHING = {  # fields without a meaning for logits, and another value of each
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("name", ["llama", "mistral", "qwen2", "qwen3", "gemma 3", "mixtral", "qwen3-moe"])
+@pytest.mark.parametrize(
+    "name", ["llama", "mistral", "qwen2", "qwen3", "gemma 3", "mixtral", "qwen3-moe", "starcoder2"]
+)
 def test_no_field_of_a_decoder_is_unknown_and_those_left_out_mean_nothing(name, tmp_path):
     kind, settings = CASES[name]
     cls, theirs, ids = getattr(transformers, f"{kind}Config"), build(name), torch.tensor([[5, 3, 8, 2, 7]])
     names = {field.name for field in dataclasses.fields(cls)} | cls().to_dict().keys() | cls.attribute_map.keys()
-    known = USUAL[cls.model_type].keys() | ALIASES.get(cls.model_type, {}).keys()
+    known = FIELDS[cls.model_type].keys() | ALIASES.get(cls.model_type, {}).keys()
     left_out = names - known - {"model_type", "rope_parameters", "layer_types"}
     assert left_out <= NOTHING.keys()
     changed = {**settings, **{field: NOTHING[field] for field in left_out - {"transformers_version", "return_dict"}}}
@@ -166,7 +171,7 @@ def test_no_field_of_a_decoder_is_unknown_and_those_left_out_mean_nothing(name, 
     assert config_from_huggingface(files[0]) == config_from_huggingface(files[1])
 
 
-@pytest.mark.parametrize("kind", USUAL)
+@pytest.mark.parametrize("kind", FIELDS)
 def test_what_we_take_as_usual_of_a_decoder_is_what_theirs_is(kind):
     theirs = transformers.AutoConfig.for_model(kind).to_dict()
     small = {"num_hidden_layers": 2, "max_window_layers": 1, "max_position_embeddings": 8}  # layer_types are listed

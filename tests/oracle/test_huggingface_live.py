@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from minitransformer.interop import load_huggingface, model_from_huggingface
-from minitransformer.interop.huggingface_configs import BERT_USUAL, GPT2_USUAL, T5_USUAL, config_from_huggingface
+from minitransformer.interop.huggingface_configs import BERT_FIELDS, GPT2_FIELDS, T5_FIELDS, config_from_huggingface
 from tests.oracle.huggingface_cases import BOUND, CASES, MORE_CASES, config_file, errors
 from tests.oracle.problems import assert_all_within
 
@@ -50,12 +50,12 @@ def assert_same_weights(got, expected):
 
 
 @pytest.mark.parametrize(
-    ("cls", "usual"), [("GPT2Config", GPT2_USUAL), ("BertConfig", BERT_USUAL), ("T5Config", T5_USUAL)]
+    ("cls", "fields"), [("GPT2Config", GPT2_FIELDS), ("BertConfig", BERT_FIELDS), ("T5Config", T5_FIELDS)]
 )
-def test_what_we_take_as_usual_is_what_they_do(cls, usual):
+def test_what_we_take_as_usual_is_what_they_do(cls, fields):
     theirs = getattr(transformers, cls)()
     ours_alone = {"position_embedding_type", "n_positions", "num_decoder_layers"}  # of older files; or None for equal
-    for name in usual.keys() - (ours_alone if cls != "GPT2Config" else set()):
-        assert getattr(theirs, name) == usual[name], name
+    for name in fields.keys() - (ours_alone if cls != "GPT2Config" else set()):
+        assert getattr(theirs, name) == fields[name].usual, name
     empty = config_from_huggingface({"model_type": theirs.model_type})
     assert config_from_huggingface(theirs.to_dict()) == empty

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from minitransformer.data import load_bible, load_pairs, load_text
-from minitransformer.interop import load_adapters, save_adapters
+from minitransformer.interop import load_adapters, save_adapters, save_huggingface
 from minitransformer.interop.huggingface import load_huggingface
 from minitransformer.layers import add_lora
 from minitransformer.tokenizers import load_tokenizer, tokenizer_from_dict
@@ -236,6 +236,9 @@ FROM_THE_LIBRARY = [
     library("load_huggingface", "two tensors of one name", ValueError, lambda: load_huggingface("twice")),
     library("load_huggingface", "a missing shard", FileNotFoundError, lambda: load_huggingface("shard")),
     library("load_huggingface", "a shard outside the folder", ValueError, lambda: load_huggingface("outside")),
+    command("export", "a model with parts that no family has", "export", "toy.safetensors", "exported"),
+    library("save_huggingface", "a folder with other files", ValueError, lambda: save_huggingface(gpt(), ".")),
+    library("save_huggingface", "characters", ValueError, lambda: save_huggingface(gpt(), "exported", TOKENIZER)),
     library("add_lora", "a name that fits no layer", ValueError, lambda: add_lora(gpt(), ["query"], rank=2)),
     library("save_adapters", "a model without adapters", ValueError, lambda: save_adapters(gpt(), "adapters")),
     library("load_adapters", "is missing", FileNotFoundError, lambda: load_adapters(gpt(), "adapters")),
