@@ -5,11 +5,11 @@ from typing import Any
 
 from minitransformer.interop import save_huggingface
 from minitransformer.recipes.saved import open_model
-from minitransformer.tokenizers import ByteLevelTokenizer, BytePairTokenizer
+from minitransformer.tokenizers import ByteLevelTokenizer, BytePairTokenizer, WordPieceTokenizer
 
 DESCRIPTION = """\
-Write a trained model to FOLDER as `transformers`, Hugging Face's library, reads it: config.json, model.safetensors and,
-for a tokenizer of bytes or byte pairs, tokenizer.json. Its logits there are those that it has here.
+Write a trained model to FOLDER as `transformers`, Hugging Face's library, reads it: config.json, model.safetensors and
+the files of its tokenizer, unless its tokens are characters. Its logits there are those that it has here.
 
   minitransformer export runs/text my-model
   python -c "from transformers import pipeline; print(pipeline('text-generation', 'my-model')('The '))"
@@ -36,11 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> tuple[int, Any]:
     """Export, and say what was written."""
     model, tokenizer = open_model(arguments.run, "text")
-    known = isinstance(tokenizer, BytePairTokenizer | ByteLevelTokenizer)
+    known = isinstance(tokenizer, BytePairTokenizer | ByteLevelTokenizer | WordPieceTokenizer)
     theirs = save_huggingface(model, arguments.folder, tokenizer if known else None)
     kind, name = theirs["model_type"], theirs["architectures"][0]
     print(f"{arguments.folder} is a {kind} ({name}) of {model.num_parameters():,} parameters")
     if not known:
         missing = f"a {type(tokenizer).__name__} has no counterpart there" if tokenizer else "the run has none"
-        print(f"without tokenizer.json: {missing}")
+        print(f"without a tokenizer: {missing}")
     return 0, {"folder": arguments.folder, "model_type": kind, "architecture": name, "tokenizer": known}

@@ -57,11 +57,12 @@ def save_huggingface(model: Any, folder: str | os.PathLike[str], tokenizer: Toke
     _check_free(folder)
     theirs |= {"dtype": next(iter(weights.values())).dtype.name, BY: "minitransformer"}
     ids = {name: theirs[name] for name in SPECIAL_IDS if theirs.get(name) is not None}
-    for name in (WEIGHTS, "tokenizer.json", "tokenizer_config.json", "generation_config.json"):
+    for name in (WEIGHTS, "tokenizer.json", "tokenizer_config.json", "vocab.txt"):
         delete(folder / name)  # without its weights, half an export is loaded by nobody
     for name, content in {CONFIG: theirs, "generation_config.json": ids, **files}.items():
+        text = content if isinstance(content, str) else json.dumps(content, indent=2, ensure_ascii=False) + "\n"
         with atomic_write(folder / name) as partial:
-            partial.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", "utf-8")
+            partial.write_text(text, "utf-8")
     write_safetensors(folder / WEIGHTS, weights, {"format": "pt"})
     return theirs
 

@@ -67,15 +67,19 @@ def tokenizer_to_huggingface(tokenizer: Tokenizer, theirs: Mapping[str, Any]) ->
     """{name of a file: its content}: `tokenizer` for their model with the configuration `theirs`.
 
     Our own byte pairs have the same ids there, except that their <pad>, <bos> and <eos> are found in a text. Raises
-    ValueError for a tokenizer that is not one of byte pairs.
+    ValueError for a tokenizer that is neither one of byte pairs nor WordPiece with BERT's special tokens.
     """
+    if isinstance(tokenizer, WordPieceTokenizer) and tokenizer.special == SPECIAL:
+        settings = {"do_lower_case": tokenizer.lowercase, "strip_accents": tokenizer.strip_accents}
+        vocabulary = "".join(f"{token}\n" for token in tokenizer.tokens)
+        return {"vocab.txt": vocabulary, "tokenizer_config.json": {"tokenizer_class": "BertTokenizer", **settings}}
     if isinstance(tokenizer, BytePairTokenizer):
         merges = [(to_visible(left), to_visible(right)) for left, right in tokenizer.merges]
         tokens = [*SPECIAL_TOKENS, *(to_visible(bytes([byte])) for byte in BYTE_ORDER)]
         added = [AddedToken(token) for token in SPECIAL_TOKENS]
         tokenizer = ByteLevelTokenizer([*tokens, *(left + right for left, right in merges)], merges, added)
     if not isinstance(tokenizer, ByteLevelTokenizer):
-        raise ValueError(f"a {type(tokenizer).__name__} cannot be exported, only tokenizers of bytes or byte pairs can")
+        raise ValueError(f"a {type(tokenizer).__name__} cannot be exported, only byte pairs and WordPiece can")
     names, reading = tokenizer.to_dict()["tokens"], tokenizer.reading
     ids = {name: id for id, name in enumerate(names)}
     plain = dict.fromkeys(PLAIN_ADDED, False)

@@ -12,7 +12,8 @@ from minitransformer.models import BERT, GPT, Transformer
 from minitransformer.models.since_2017.bert import bert_config
 from minitransformer.models.since_2017.gpt import gpt_config
 from minitransformer.models.since_2017.t5 import t5_config
-from minitransformer.tokenizers import BytePairTokenizer
+from minitransformer.tokenizers import BytePairTokenizer, WordPieceTokenizer
+from minitransformer.tokenizers.word_piece import SPECIAL
 from tests.helpers import relative_error, same
 from tests.oracle.test_huggingface_decoders import PLAIN, in_float64
 from tests.tokenizers.texts import TEXTS
@@ -143,6 +144,20 @@ def test_an_encoder_without_a_head_has_our_features_there(tmp_path):
         theirs = transformers.AutoModel.from_pretrained(tmp_path, attn_implementation="eager").double().eval()
         y = theirs(**{each: torch.tensor(array) for each, array in ids.items()}).last_hidden_state
     assert relative_error(ours.features(*ids.values())[0], y.numpy()) <= BOUND
+
+
+def test_word_pieces_have_the_same_ids_there(tmp_path):
+    pieces = ["the", "mill", "##er", "##s", "é", "e", "wind", "W", "##ind", ",", ".", "-", "O", "o", "##u"]
+    for lowercase, strip in ((True, True), (False, False), (True, False)):
+        tokenizer = WordPieceTokenizer([*SPECIAL, *pieces], lowercase=lowercase, strip_accents=strip)
+        model = BERT(bert_config(tokenizer.vocab_size, **SIZES), num_segments=2, seed=0)
+        save_huggingface(model, tmp_path, tokenizer)
+        with huggingface_modules.quiet():
+            theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+        back = load_huggingface_tokenizer(tmp_path)
+        assert back.to_dict() == tokenizer.to_dict()
+        for text in ("The millers, the wind.", "Wind é -Ou [MASK] ÉE", "", "mill\u0301er o"):
+            assert theirs(text, "wind").input_ids == tokenizer.encode_pair(text, "wind").ids.tolist(), (text, strip)
 
 
 def test_our_tokens_have_the_same_ids_there(tmp_path):
