@@ -22,6 +22,7 @@ ARGUMENTS = {
     "generate": ["x"],
     "evaluate": ["x", "--text", "y"],
     "translate": ["x", "y"],
+    "export": ["x", "y"],
     "init": ["course"],
     "solution": ["06"],
 }
