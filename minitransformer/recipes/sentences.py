@@ -11,6 +11,7 @@ import numpy as np
 
 from minitransformer.backend import to_device, to_host, xp
 from minitransformer.data.labelled import encode_sentences
+from minitransformer.models.reading import read
 from minitransformer.models.since_2017.bert import BERT
 from minitransformer.system.progress import tqdm
 from minitransformer.tokenizers import Tokenizer
@@ -29,7 +30,7 @@ def embeddings(model: BERT, tokenizer: Tokenizer, sentences: Sequence[str]) -> n
     with tqdm(total=len(rows), unit="sentence", disable=None) as progress:
         for batch in _batches(rows):
             ids = _padded([rows[i] for i in batch], model.config.filler)
-            means = _means(model.features(ids)[0], to_device(model.config.tokens(ids)))
+            means = _means(read(model.features, ids), to_device(model.config.tokens(ids)))
             found[batch] = to_host(means / _norms(means))
             progress.update(len(batch))
     return found
@@ -84,7 +85,7 @@ def word_pairs(model: BERT, tokenizer: Tokenizer, first: str, second: str) -> Wo
     config = model.config
     ids = encode_sentences(tokenizer, [first, second], config.max_len, config)
     tokens = config.tokens(ids)
-    y = model.features(ids)[0]
+    y = read(model.features, ids)
     norms = tokens.sum(axis=1) * to_host(_norms(_means(y, to_device(tokens))))[:, 0]
     parts = [np.asarray(to_host(y[i]))[tokens[i]] / norms[i] for i in (0, 1)]
     names = [[tokenizer.tokens[id] for id in row[is_token]] for row, is_token in zip(ids, tokens, strict=True)]
