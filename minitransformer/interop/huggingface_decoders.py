@@ -1,6 +1,6 @@
 """Today's decoders of Hugging Face, from Llama to Qwen3-MoE and Starcoder2: settings and weights.
 
-All are a GPT with RoPE and grouped keys, and but for the last with RMSNorm and a gate in the feed-forward network:
+All are a GPT with RoPE and grouped keys, and except for the last with RMSNorm and a gate in the feed-forward network:
 
     Llama        RoPE stretched in its own way (3.1)
     Mistral      a window in all layers

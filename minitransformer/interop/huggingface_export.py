@@ -58,7 +58,7 @@ def save_huggingface(model: Any, folder: str | os.PathLike[str], tokenizer: Toke
     theirs |= {"dtype": next(iter(weights.values())).dtype.name, BY: "minitransformer"}
     ids = {name: theirs[name] for name in SPECIAL_IDS if theirs.get(name) is not None}
     for name in (WEIGHTS, "tokenizer.json", "tokenizer_config.json", "vocab.txt"):
-        delete(folder / name)  # without its weights, half an export is loaded by nobody
+        delete(folder / name)  # half an export lacks its weights, so that it cannot be loaded
     for name, content in {CONFIG: theirs, "generation_config.json": ids, **files}.items():
         text = content if isinstance(content, str) else json.dumps(content, indent=2, ensure_ascii=False) + "\n"
         with atomic_write(folder / name) as partial:

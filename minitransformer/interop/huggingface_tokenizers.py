@@ -70,9 +70,9 @@ def tokenizer_to_huggingface(tokenizer: Tokenizer, theirs: Mapping[str, Any]) ->
     ValueError for a tokenizer that is neither one of byte pairs nor WordPiece with BERT's special tokens.
     """
     if isinstance(tokenizer, WordPieceTokenizer) and tokenizer.special == SPECIAL:
-        settings = {"do_lower_case": tokenizer.lowercase, "strip_accents": tokenizer.strip_accents}
+        settings: dict[str, Any] = {"tokenizer_class": "BertTokenizer", "do_lower_case": tokenizer.lowercase}
         vocabulary = "".join(f"{token}\n" for token in tokenizer.tokens)
-        return {"vocab.txt": vocabulary, "tokenizer_config.json": {"tokenizer_class": "BertTokenizer", **settings}}
+        return {"vocab.txt": vocabulary, "tokenizer_config.json": settings | {"strip_accents": tokenizer.strip_accents}}
     if isinstance(tokenizer, BytePairTokenizer):
         merges = [(to_visible(left), to_visible(right)) for left, right in tokenizer.merges]
         tokens = [*SPECIAL_TOKENS, *(to_visible(bytes([byte])) for byte in BYTE_ORDER)]
