@@ -52,7 +52,7 @@ The names that most programs need are here; `help` explains each of them:
                     noam, cosine, CrossEntropyLoss, AverageOfLast,
                     ExponentialAverage
     saving          save_checkpoint, load_checkpoint, Checkpointer,
-                    load_huggingface
+                    load_huggingface, save_huggingface
     decoding        greedy_decode, beam_search, generate, translate, Greedy,
                     Sampling
     evaluation      exact_match, mean_loss, plot_attention
@@ -93,7 +93,7 @@ if TYPE_CHECKING:  # for type checkers and editors; Python itself calls __getatt
     from minitransformer.evaluation import mean_loss
     from minitransformer.evaluation.exact_match import exact_match
     from minitransformer.gradcheck import check_layer
-    from minitransformer.interop import load_huggingface
+    from minitransformer.interop import load_huggingface, save_huggingface
     from minitransformer.models import (
         Seq2SeqConfig,
         Transformer,
