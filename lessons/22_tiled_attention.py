@@ -5,8 +5,8 @@
 #
 # **A row divides by a sum over all keys. How can it read them a few at a time, and forget them?**
 #
-# 12 min, with a pencil 35, going deeper 11 · runs in 8 s (fast: 8 s) · needs 03, 05, 06, 07 · difficulty 3 of 5 · paper:
-# Dao et al. 2022, FlashAttention, section 3
+# 12 min, with a pencil 35, going deeper 11 · runs in 8 s (fast: 8 s) · needs 03, 05, 06, 07 · difficulty 3 of 5 ·
+# paper: Dao et al. 2022, FlashAttention, section 3
 #
 # ## Eight times the text
 #

@@ -54,7 +54,7 @@ SCORES = ("attention", "rollout", "gradient x input", "integrated gradients")
 def look(model: Any, batch: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The answers' distributions (B, T, V), the map (B, T, S), and the maps of all heads (heads, B, T, S)."""
     with tapped(model, "cross_attention") as taps:
-        p = softmax(model.forward(*batch.inputs)[0])[0]  # a tap has the weights of the whole batch
+        p = softmax(model(*batch.inputs))[0]
         heads = np.concatenate([to_host(tap.weights).swapaxes(0, 1) for tap in taps.values()])
     return to_host(p), heads.mean(axis=0), heads
 

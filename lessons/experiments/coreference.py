@@ -141,7 +141,7 @@ def answers(model: BERT, sentences: list[Sentence], *changes: Any) -> dict[str, 
     its = np.arange(len(sentences)), [sentence.it for sentence in sentences]
     batch = as_batch(sentences)
     with intervene(model, *changes):
-        said = to_host(model.forward(batch.ids)[0])[its].argmax(axis=-1)  # the rows are those of the whole batch
+        said = to_host(model(batch.ids))[its].argmax(axis=-1)
     wrong = [IDS[sentence.words[sentence.other]] for sentence in sentences]
     return {"right": float((said == batch.targets[its]).mean()), "other": float((said == wrong).mean())}
 

@@ -14,10 +14,9 @@ import numpy as np
 from experiments.measuring.paired import compared, plus_minus
 from experiments.measuring.steps import make_training_step
 from experiments.report import Figure, Options, Rows, Table
-from minitransformer import GPT, gpt_config
+from minitransformer import GPT, gpt_config, mean_loss
 from minitransformer.data.text import TextBatch
 from minitransformer.inspection.interventions import heads, intervene
-from minitransformer.layers.losses import loss_for
 from minitransformer.plotting import COLORS, pyplot
 
 SECONDS = {True: 25, False: 240}
@@ -49,9 +48,8 @@ def draw_rows(rng: np.random.Generator, count: int, distinct: bool = False) -> t
 
 def loss_and_accuracy(model: GPT, rows: TextBatch, again: np.ndarray) -> list[float]:
     """The loss in nats and the share of right tokens, in the part that repeats."""
-    logits, _ = model.forward(rows.ids)  # whole, as the changes of a head are
-    loss, _ = loss_for(model).forward(logits, np.where(again, rows.targets, 0))
-    return [float(loss), float((logits.argmax(axis=-1) == rows.targets)[again].mean())]
+    right = model(rows.ids).argmax(axis=-1) == rows.targets
+    return [mean_loss(model, [TextBatch(rows.ids, np.where(again, rows.targets, 0))]), float(right[again].mean())]
 
 
 def scores(model: GPT, rows: TextBatch, again: np.ndarray) -> dict[str, list[float]]:

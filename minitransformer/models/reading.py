@@ -7,6 +7,7 @@ from typing import Any
 from minitransformer.backend import backend_name, xp
 from minitransformer.layers.since_2017.blockwise import has_features
 from minitransformer.layers.stack import LayerStack
+from minitransformer.models.changed import changed_layers
 
 SLICE = 2048  # tokens that are read at a time: of 512 to 8,192, a BERT of 384 features was read fastest by so many
 
@@ -18,8 +19,9 @@ def read(method: Callable[..., Any], *inputs: Any, **options: Any) -> Any:
     about SLICE tokens, or of one sequence: a larger batch goes through all layers a slice after another. This is also
     faster, because a smaller part of the arrays falls out of the processor's caches. What comes out of one slice is
     bit-equal to what `method` returns; with several, matrix products have other sizes, which may be rounded otherwise.
-    Models without a stack, and models of a class that is not the library's, are called as they are. `options` such as
-    the `rng` of dropout are for a whole batch.
+    Models without a stack, and models of a class that is not the library's, are called as they are. The batch stays whole
+    with `options`, such as the `rng` of dropout, and in a model with changed layers: an intervention, or a layer of a
+    reader's own, may look at all sequences.
     """
     model: Any = getattr(method, "__self__", None)
     parts = vars(model) if has_features(model) else {}
@@ -30,7 +32,7 @@ def read(method: Callable[..., Any], *inputs: Any, **options: Any) -> Any:
     vars(reader).update((name, stack.without_caches()) for name, stack in stacks.items())
     method = method.__func__.__get__(reader)  # type: ignore[attr-defined]
     rows = 0 if options or backend_name() != "numpy" else _rows_at_a_time(inputs, model.config.max_len)
-    if not rows:
+    if not rows or changed_layers(model):
         return method(*inputs, **options)[0]
     y: Any = None
     for start in range(0, len(inputs[0]), rows):

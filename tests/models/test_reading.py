@@ -1,5 +1,6 @@
 """Reading without a backward pass: the same numbers, with the arrays of one layer at a time."""
 
+import functools
 import tracemalloc
 
 import numpy as np
@@ -9,6 +10,7 @@ from minitransformer.config import ConvConfig, Experts
 from minitransformer.data.text import TextBatch
 from minitransformer.decoding.rereading import RereadingState, decoding_state
 from minitransformer.evaluation import mean_loss, strided_windows, windowed_loss
+from minitransformer.inspection.interventions import Change, intervene
 from minitransformer.layers.stack import LayerStack
 from minitransformer.models import (
     BERT,
@@ -63,6 +65,7 @@ def sizes(monkeypatch):
     """How many sequences each stack has read at a time."""
     found, original = [], LayerStack.forward
 
+    @functools.wraps(original)  # it still counts as the library's
     def forward(self, x, *context, **options):
         found.append(len(x))
         return original(self, x, *context, **options)
@@ -197,3 +200,15 @@ def test_models_and_stacks_of_ones_own_are_called_as_they_are(monkeypatch):
     assert relative_error(model(ids), model.forward(ids)[0]) < 1e-6
     x = model.embedding(ids)
     assert same(model.blocks(x), model.blocks.forward(x)[0])
+
+
+def test_a_model_with_changed_layers_reads_a_batch_as_a_whole(monkeypatch):
+    """An intervention may have a value for each sequence, and a watcher is called with all of them."""
+    monkeypatch.setattr(reading, "SLICE", 2 * T)
+    model, seen = build("GPT", np.float64), []
+    (ids,) = inputs_of(model)
+    value = np.random.default_rng(3).standard_normal((B, 1, model.config.d_model))
+    with intervene(model, Change("blocks.layers.0", value=value, watch=seen.append)):
+        found, expected = model(ids), model.forward(ids)[0]
+    assert same(found, expected)
+    assert [len(x) for x in seen] == [B, B]
