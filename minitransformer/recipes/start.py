@@ -47,7 +47,7 @@ class Start(NamedTuple):
         kind = "characters" if characters else "bytes" if size == SMALLEST else "bpe"
         flat = flat_fields(config)
         options = {name: flat.get(name) for name in SETTLED} | {"length": length, "tokenizer": kind}
-        options["vocab_size"] = size if kind == "bpe" else None
+        options["vocab_size"] = size if kind == "bpe" and size > SMALLEST else None
         for name, value in options.items():
             if given.get(name, value) != value:
                 has = "none" if value is None else value

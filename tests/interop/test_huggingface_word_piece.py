@@ -101,7 +101,7 @@ def content():
 
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     first = [("[CLS]", 0), ("A", 0), ("[SEP]", 0)]
-    vocab = {token: id for id, token in enumerate([*SPECIAL, "a", "##b", "É", "e"])}
+    vocab = {token: id for id, token in enumerate([*SPECIAL, "a", "##b", "É", "e", "f", "g"])}
     return {
         "added_tokens": [{"id": id, "content": token, **plain} for id, token in enumerate(SPECIAL)],
         "normalizer": {
