@@ -43,7 +43,7 @@ FIGURES = {
         for name in lesson.figures
     },
     **{
-        name: Source(f"experiment {command}", f"runs/experiments/{command.split()[0]}.png")
+        name: Source(f"experiment {command}", f"runs/experiments/{command.partition(' --')[0].replace(' ', '-')}.png")
         for name, command in {
             "bench.png": "speed",
             "bench_attention.png": "attention-cost",

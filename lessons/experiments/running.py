@@ -77,7 +77,7 @@ def run(name: str, options: Options) -> int:
     findings = experiment.findings(rows)
     for finding in findings:
         print(finding)
-    path = options.runs / "experiments" / f"{name}.json"
+    path = options.runs / "experiments" / f"{'-'.join([name, *getattr(options, 'parts', [])])}.json"
     if figure := experiment.draw(rows) if hasattr(experiment, "draw") else None:
         save_figure(figure, path.with_suffix(".png"))
         print(f"\nsaved {path.with_suffix('.png')}")

@@ -21,6 +21,7 @@ ARGUMENTS = {
     "bench": ["tiny"],
     "generate": ["x"],
     "evaluate": ["x", "--text", "y"],
+    "embed": ["--text", "y"],
     "translate": ["x", "y"],
     "export": ["x", "y"],
     "init": ["course"],
