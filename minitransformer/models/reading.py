@@ -19,9 +19,9 @@ def read(method: Callable[..., Any], *inputs: Any, **options: Any) -> Any:
     about SLICE tokens, or of one sequence: a larger batch goes through all layers a slice after another. This is also
     faster, because a smaller part of the arrays falls out of the processor's caches. What comes out of one slice is
     bit-equal to what `method` returns; with several, matrix products have other sizes, which may be rounded otherwise.
-    Models without a stack, and models of a class that is not the library's, are called as they are. The batch stays whole
-    with `options`, such as the `rng` of dropout, and in a model with changed layers: an intervention, or a layer of a
-    reader's own, may look at all sequences.
+    Models without a stack, and models of a class that is not the library's, are called as they are. The batch stays
+    whole with `options`, such as the `rng` of dropout, and in a model with changed layers: an intervention, or a layer
+    of a reader's own, may look at all sequences.
     """
     model: Any = getattr(method, "__self__", None)
     parts = vars(model) if has_features(model) else {}
