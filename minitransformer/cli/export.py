@@ -12,7 +12,11 @@ Write a trained model to FOLDER as `transformers`, Hugging Face's library, reads
 the files of its tokenizer, unless its tokens are characters. Its logits there are those that it has here.
 
   minitransformer export runs/text my-model
-  python -c "from transformers import pipeline; print(pipeline('text-generation', 'my-model')('The '))"
+
+and in Python, where it is installed:
+
+  from transformers import pipeline
+  print(pipeline("text-generation", "my-model")("The "))
 
 Each of their families has the parts that it has, so not every model can be exported. Which options of `train` lead to
 which family:
