@@ -27,13 +27,13 @@ import threading
 
 from support.lab import BLUE, GREY, ORANGE, VOCABULARY, begin, error, plt, running_example
 from support.pictures import canvas, mix
+from support.tensor_parallel import ShardedFeedForward
 
 import numpy as np
 
 from minitransformer.data.tasks import Batch
 from minitransformer.example import load_example
 from minitransformer.layers import CrossEntropyLoss, FeedForward
-from minitransformer.layers.since_2017.tensor_parallel import ShardedFeedForward
 from minitransformer.models import Transformer
 from minitransformer.training import Adam, GradientAccumulation, PlainGradients
 
@@ -346,21 +346,21 @@ lesson.check("cross-attention, one head on each machine", error(y_cross, example
 # %% [markdown]
 # ### Real machines, if small ones
 #
-# So far the machines were lists in one process. The library's layer runs on each machine by itself, and needs
-# only `add_up`, an all-reduce. Let two threads be the machines, of which each waits until the other has put its
-# array on the shelf. How to train on real ones is in docs/processes.md.
+# So far the machines were lists in one process. The layers of support/tensor_parallel.py run on each machine
+# separately, and need only `add_up`, an all-reduce. Two threads are the machines here, and each waits until the other
+# has put its array on the shelf. How to train on real ones is in docs/processes.md.
 
 
 # %%
 class Machine:
-    """One of two machines, as the library's layers need it."""
+    """One of two machines, as the sharded layers need it."""
 
     size, shelf, barrier = 2, {}, threading.Barrier(2, timeout=60)
 
     def __init__(self, rank):
         self.rank = rank
 
-    def add_up(self, array, in_order=False):
+    def add_up(self, array):
         self.shelf[self.rank] = array.copy()
         self.barrier.wait()
         total = self.shelf[0] + self.shelf[1]
@@ -389,7 +389,7 @@ for thread in threads:
 for machine in (0, 1):
     mine = {"y": y_both, "dx": dx, "dW_1": dW_1[machine], "dW_2": dW_2[machine]}
     worst = max(error(mine[name], array) for name, array in on_machine[machine].items())
-    lesson.check(f"{('first', 'second')[machine]} machine, against the library's layer in a thread", worst, 1e-14)
+    lesson.check(f"{('first', 'second')[machine]} machine, against the sharded layer in a thread", worst, 1e-14)
 
 # %% [markdown]
 # ### Mistakes, and where they show

@@ -60,9 +60,6 @@ KNOW_PROCESSES = (
     "training/parallel/*",
     "training/saving/checkpointer.py",  # one process writes
     "training/run.py",  # one process shows progress
-    "layers/since_2017/tensor_parallel.py",
-    "layers/since_2017/shards.py",
-    "functional/since_2017/ranks.py",
     "system/devices.py",
     "system/generators.py",
     "system/launcher.py",
@@ -77,7 +74,6 @@ HOST_FILES = (
     "layers/initializers.py",
     "layers/since_2017/kv_cache.py",
     "layers/losses.py",
-    "layers/since_2017/shards.py",
 )  # tables, weights, targets, and the positions that a pattern is made of, are computed with NumPy
 # of NumPy, everywhere: what annotations name (np.ndarray, np.random.Generator), and which warnings are not given
 HOST_TYPES = {"ndarray", "random", "errstate"}

@@ -2,13 +2,14 @@
 
 from types import SimpleNamespace
 
+from support.tensor_parallel import ShardedAttention
+
 import numpy as np
 import pytest
 
 from minitransformer.functional import rms_norm, split_heads
 from minitransformer.layers import Linear
 from minitransformer.layers.since_2017.qk_norm import NormalizedProjection
-from minitransformer.layers.since_2017.tensor_parallel import ShardedAttention
 from minitransformer.models import GPT, gpt_config
 from tests.helpers import device, host, random_array, randomize, relative_error
 

@@ -1,18 +1,26 @@
-"""Layers divided among ranks are the whole layers, whatever the number of ranks; the ranks are threads here."""
+"""Layers divided among ranks (lessons/support) are the whole layers, however many ranks; these are threads here."""
 
 import copy
+
+from support.tensor_parallel import (
+    Cut,
+    ShardedAttention,
+    copy_to_ranks,
+    copy_to_ranks_backward,
+    cuts_of,
+    first_units,
+    join_states,
+    shard,
+    split,
+    sum_over_ranks,
+    sum_over_ranks_backward,
+)
 
 import numpy as np
 import pytest
 
 from minitransformer.config import Experts
 from minitransformer.functional.since_2017.patterns import Pattern
-from minitransformer.functional.since_2017.ranks import (
-    copy_to_ranks,
-    copy_to_ranks_backward,
-    sum_over_ranks,
-    sum_over_ranks_backward,
-)
 from minitransformer.layers import (
     ActivatedFeedForward,
     AlibiPositions,
@@ -23,8 +31,6 @@ from minitransformer.layers import (
 )
 from minitransformer.layers.since_2017.attention_kinds import LinearAttention, TiledAttention
 from minitransformer.layers.since_2017.kv_cache import extend_sublayer, make_kv_cache
-from minitransformer.layers.since_2017.shards import Cut, first_units, join_states, split
-from minitransformer.layers.since_2017.tensor_parallel import ShardedAttention, cuts_of, shard
 from minitransformer.models import TransformerConfig
 from minitransformer.models.build import builder
 from tests.helpers import device, host, random_array, random_host_array, randomize, relative_error

@@ -2,14 +2,14 @@
 
 import copy
 
+from support.tensor_parallel import cuts_of, join_states, shard
+
 import numpy as np
 import pytest
 
 from minitransformer.decoding import decoding_state
 from minitransformer.inspection import count_parameters, summarize
 from minitransformer.layers import add_lora, lora_adapters, remove_lora
-from minitransformer.layers.since_2017.shards import join_states
-from minitransformer.layers.since_2017.tensor_parallel import cuts_of, shard
 from minitransformer.models import BERT, GPT, Transformer, TransformerConfig
 from minitransformer.system.generators import make_generator
 from minitransformer.training import save_checkpoint

@@ -159,7 +159,7 @@ EXHIBITS = (
         "every rank adds the output's bias",
         "The bias belongs to the sum, not to each of its terms: with N ranks it would be added N times.",
         {
-            "layers.since_2017.tensor_parallel:RowLinear.forward": (
+            "support.tensor_parallel:RowLinear.forward": (
                 "y += self.b.data",
                 "y += self.ranks.size * self.b.data",
             )

@@ -65,10 +65,11 @@ class Exhibit(NamedTuple):
             yield
 
     def _find(self, name: str) -> Any:
+        full_name = name if name.startswith("support.") else f"minitransformer.{name}"  # or what the lessons share
         try:
-            return pkgutil.resolve_name(f"minitransformer.{name}")
+            return pkgutil.resolve_name(full_name)
         except (ImportError, AttributeError):
-            raise LookupError(f"the bug {self.name!r} cannot be planted: there is no minitransformer.{name}") from None
+            raise LookupError(f"the bug {self.name!r} cannot be planted: there is no {full_name}") from None
 
 
 def _plain(function: Callable[..., Any]) -> FunctionType:

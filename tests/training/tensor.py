@@ -4,7 +4,7 @@
 
 One step of Adam on one encoder layer, computed by this process alone, and by all processes with a shard each: the
 output, the gradient of the input and the new weights are the same, except for rounding. The layers are in
-`layers/since_2017/tensor_parallel.py`. They are not an option of `minitransformer train`, because the sums are on the
+`lessons/support/tensor_parallel.py`. They are not an option of `minitransformer train`, because the sums are on the
 way of every layer: this pays only on processors that are connected as fast as the GPUs of one machine
 (docs/scaling.md).
 """
@@ -12,11 +12,11 @@ way of every layer: this pays only on processors that are connected as fast as t
 import copy
 from typing import Any, NamedTuple
 
+from support.tensor_parallel import cuts_of, join_states, shard
+
 import numpy as np
 
 from minitransformer.core import Layer
-from minitransformer.layers.since_2017.shards import join_states
-from minitransformer.layers.since_2017.tensor_parallel import cuts_of, shard
 from minitransformer.models import TransformerConfig
 from minitransformer.models.build import builder
 from minitransformer.training.optimizers import Adam

@@ -3,11 +3,11 @@
 import subprocess
 import sys
 
+from support.tensor_parallel import cuts_of, join_states, shard
+
 import numpy as np
 import pytest
 
-from minitransformer.layers.since_2017.shards import join_states
-from minitransformer.layers.since_2017.tensor_parallel import cuts_of, shard
 from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
 from minitransformer.training import Adam, CrossEntropyLoss
 from tests.helpers import relative_error

@@ -10,10 +10,17 @@ one sum: f, because x goes into every rank's columns. A Transformer layer has tw
 
 Everything outside (LayerNorm, the residual connection, embeddings) is computed by all ranks alike. Each has the whole
 gradient of these parameters, without a sum. It differs from data parallelism: all ranks see the same batch.
+
+Two conventions make the derivatives unambiguous. An array of which every rank has an equal copy is ONE array, so its
+gradient is the derivative with respect to a change of all copies at once. And a loss that every rank computes from
+equal copies is ONE number; the ranks do not add their losses up.
+
+From top to bottom: where a matrix is cut, f and g, the two linear maps, the layers made of them, and `shard`, which
+replaces the layers of a model. `join_states` puts the weights together again.
 """
 
-from collections.abc import Iterator
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -22,13 +29,6 @@ from minitransformer.checks import check_generator, check_shape, check_width
 from minitransformer.core import Layer, Parameter
 from minitransformer.functional.dropout import random_uint16
 from minitransformer.functional.linear import LinearCache, linear
-from minitransformer.functional.since_2017.ranks import (
-    Ranks,
-    copy_to_ranks,
-    copy_to_ranks_backward,
-    sum_over_ranks,
-    sum_over_ranks_backward,
-)
 from minitransformer.layers.attention import SelfAttention, SelfAttentionCache
 from minitransformer.layers.dropout import Dropout
 from minitransformer.layers.feed_forward import FeedForward, FeedForwardCache
@@ -36,10 +36,95 @@ from minitransformer.layers.linear import Linear
 from minitransformer.layers.since_2017.attention import GeneralAttention, GeneralSelfAttention, generalized
 from minitransformer.layers.since_2017.attention_positions import RotaryPositions
 from minitransformer.layers.since_2017.feed_forward import ActivatedFeedForward
-from minitransformer.layers.since_2017.shards import Cut, first_units, split
 from minitransformer.system.generators import make_generator
 
-AnyLayer = TypeVar("AnyLayer", bound=Layer)
+
+class Cut(NamedTuple):
+    """Where an array is cut."""
+
+    axis: int  # 0 for the rows of a matrix; -1 for its columns, and for a bias
+    units: int  # what is not cut apart: hidden features, or heads of keys with the queries that use them
+    widths: tuple[int, ...]  # of the blocks side by side along the axis, such as W^Q | W^K | W^V; each is cut by itself
+
+
+def first_units(units: int, size: int) -> list[int]:
+    """[the first unit of rank 0, of rank 1, ..., `units`]: as even as whole units allow, and none is empty.
+
+    Raises ValueError for more ranks than units.
+    """
+    if not 1 <= size <= units:
+        raise ValueError(f"each rank needs at least one head or feature, and {units} are too few for {size} ranks")
+    return [units * rank // size for rank in range(size + 1)]
+
+
+def split(array: np.ndarray | xp.ndarray, cut: Cut, size: int) -> list[np.ndarray]:
+    """The parts of `size` ranks, rank 0 first, on the host. Rank r gets its units of every block."""
+    firsts = first_units(cut.units, size)
+    blocks = np.split(to_host(array), np.cumsum(cut.widths)[:-1], cut.axis)
+    pieces = [
+        np.split(block, [first * width // cut.units for first in firsts[1:-1]], cut.axis)
+        for block, width in zip(blocks, cut.widths, strict=True)
+    ]
+    return [np.concatenate(of_one_rank, cut.axis) for of_one_rank in zip(*pieces, strict=True)]
+
+
+class Ranks(Protocol):
+    """The ranks that share a layer. A communicator of `training.parallel` is one."""
+
+    @property
+    def rank(self) -> int:
+        """Which of the ranks this is, from 0."""
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+
+    def add_up(self, array: xp.ndarray) -> None:
+        """Replace `array` (N,), in place, by the sum of the arrays of all ranks. All must call it."""
+
+
+def copy_to_ranks(x: xp.ndarray, ranks: Ranks) -> tuple[xp.ndarray, Ranks]:
+    """f of Shoeybi et al. 2019, section 3: each rank reads its own copy of x. x -> y, both of any one shape.
+
+    Forward    y_r = x for each rank r. Every rank has x already, so nothing is sent
+    Jacobian   dy_r/dx = 1 for each r: N identity matrices, one below the other
+    Chain      dx = sum_r dy_r. The transpose is N identity matrices side by side, which is the Jacobian of g: each rank
+               uses x for something else, and the gradient of a value that is used N times is the sum over its uses
+    Remember   the ranks
+    Check      f and g are each other's adjoint: sum_r <f(x)_r, dy_r> = <x, g(dy)>
+    """
+    return x, ranks
+
+
+def copy_to_ranks_backward(dy: xp.ndarray, ranks: Ranks) -> xp.ndarray:
+    """dx, the same in all ranks, from each rank's own dy; see `copy_to_ranks` for the derivation."""
+    return _sum(dy, ranks)
+
+
+def sum_over_ranks(x: xp.ndarray, ranks: Ranks) -> tuple[xp.ndarray, Ranks]:
+    """g of Shoeybi et al. 2019, section 3: the sum of the ranks' arrays, in each of them. x -> y, of any one shape.
+
+    Forward    y = sum_r x_r. In a forward pass, this is the only communication
+    Jacobian   dy/dx_r = 1 for each r: N identity matrices, side by side
+    Chain      dx_r = dy. The transpose is N identity matrices, one below the other, which is the Jacobian of f: every
+               rank has dy already, so nothing is sent. Adding up dy here, too, would give N times the gradient: it
+               counts the one loss once for each rank that has computed it
+    Remember   the ranks
+    Check      g and f are each other's adjoint: <g(x), dy> = sum_r <x_r, f(dy)_r>
+    """
+    return _sum(x, ranks), ranks
+
+
+def sum_over_ranks_backward(dy: xp.ndarray, ranks: Ranks) -> xp.ndarray:
+    """dx of this rank from dy, which is the same in all ranks; see `sum_over_ranks` for the derivation."""
+    return dy
+
+
+def _sum(x, ranks):
+    """A new array, since `add_up` works in place."""
+    total = x.copy()
+    ranks.add_up(total.reshape(-1))
+    return total
 
 
 class ColumnLinear(Linear):
@@ -175,7 +260,7 @@ SHARDED: dict[type[Layer], Any] = {
 }
 
 
-def shard(layer: AnyLayer, ranks: Ranks) -> AnyLayer:
+def shard(layer: Any, ranks: Ranks) -> Any:
     """Replace every feed-forward network and self-attention in `layer` by this rank's part -> the layer, or its part.
 
     All ranks must start from the same weights. Other layers stay whole, so that all ranks compute them alike. For the
@@ -192,12 +277,26 @@ def shard(layer: AnyLayer, ranks: Ranks) -> AnyLayer:
 
 
 def cuts_of(layer: Layer) -> dict[str, Cut]:
-    """{name of a parameter that this rank holds a part of: its cut}, as `shards.join_states` takes it."""
-    return dict(_cuts(layer))
-
-
-def _cuts(layer: Layer) -> Iterator[tuple[str, Cut]]:
-    if isinstance(layer, (ColumnLinear, RowLinear)):
-        yield from layer.cuts.items()
+    """{name of a parameter that this rank holds a part of: its cut}, as `join_states` takes it."""
+    cuts = dict(layer.cuts) if isinstance(layer, (ColumnLinear, RowLinear)) else {}
     for name, child in layer.children():
-        yield from ((f"{name}.{inner}", cut) for inner, cut in _cuts(child))
+        cuts |= {f"{name}.{inner}": cut for inner, cut in cuts_of(child).items()}
+    return cuts
+
+
+def join(parts: Sequence[np.ndarray | xp.ndarray], cut: Cut) -> np.ndarray:
+    """The whole array from the parts of all ranks, on the host: the inverse of `split`."""
+    firsts = first_units(cut.units, len(parts))
+    pieces = []
+    for part, first, end in zip(parts, firsts[:-1], firsts[1:], strict=True):
+        widths = [(end - first) * width // cut.units for width in cut.widths]
+        pieces.append(np.split(to_host(part), np.cumsum(widths)[:-1], cut.axis))
+    return np.concatenate([piece for of_one_block in zip(*pieces, strict=True) for piece in of_one_block], cut.axis)
+
+
+def join_states(states: Sequence[Mapping[str, np.ndarray]], cuts: Mapping[str, Cut]) -> dict[str, np.ndarray]:
+    """The `state_dict` of the whole layer from those of all ranks, rank 0 first. What has no cut is rank 0's."""
+    return {
+        name: join([state[name] for state in states], cuts[name]) if name in cuts else array
+        for name, array in states[0].items()
+    }
