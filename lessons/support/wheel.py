@@ -18,7 +18,7 @@ PATTERNS = (
     "lessons/checks/*.py",
     "lessons/experiments/**/*.py",
     "lessons/support/*.py",
-    "lessons/exercises/*/*.py",
+    "lessons/exercises/**/*.py",
     "plots/[0-9]*.png",
 )
 

@@ -2,6 +2,7 @@
 
 import difflib
 import functools
+import sys
 from pathlib import PurePath
 
 from minitransformer.course import EXERCISES
@@ -22,6 +23,8 @@ def find_exercises() -> list[Exercise]:
 @functools.cache
 def _read(name: str) -> Exercise:
     path = EXERCISES / name / "mistakes.py"
+    if str(EXERCISES) not in sys.path:
+        sys.path.insert(0, str(EXERCISES))  # where exercise_problems is, which mistakes.py imports
     exercise = load(path, f"mistakes_{name}").EXERCISE
     if exercise.name != name:
         raise ValueError(f"{path} describes the exercise {exercise.name}, not {name}")

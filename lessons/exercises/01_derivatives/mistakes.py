@@ -1,9 +1,9 @@
 """The problems, the hints and the known mistakes of 01_derivatives."""
 
 import numpy as np
+from exercise_problems import sizes
 
 from minitransformer.exercises import Exercise, Mistake, Output, Problem, Task
-from minitransformer.exercises.problems import sizes
 from minitransformer.gradcheck import complex_step
 
 SIZES = sizes("T C", (4, 5), (3, 2), (1, 1), (1, 4))

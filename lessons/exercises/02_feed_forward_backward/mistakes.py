@@ -1,7 +1,8 @@
 """The problems, the hints and the known mistakes of 02_feed_forward_backward."""
 
+from exercise_problems import backward_problem, sizes
+
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Task
-from minitransformer.exercises.problems import backward_problem, sizes
 
 SIZES = sizes("B T C F", (2, 3, 4, 5), (3, 5, 2, 4), (1, 1, 1, 1))
 OFF = 1  # the index of the unit that is off for every token, if there are several units

@@ -1,9 +1,9 @@
 """The problems, the hints and the known mistakes of 02_linear_backward."""
 
 import numpy as np
+from exercise_problems import backward_problem, flat, sizes
 
 from minitransformer.exercises import Exercise, Mistake, Output, Replacement, Task
-from minitransformer.exercises.problems import backward_problem, flat, sizes
 from minitransformer.functional import linear_backward
 
 SIZES = sizes("B T C F", (2, 3, 4, 5), (4, 2, 5, 3), (1, 1, 1, 1))

@@ -1,9 +1,9 @@
 """The problems, the hints and the known mistakes of 02_relu_backward."""
 
 import numpy as np
+from exercise_problems import backward_problem, flat, sizes
 
 from minitransformer.exercises import Exercise, Mistake, Output, Replacement, Task
-from minitransformer.exercises.problems import backward_problem, flat, sizes
 from minitransformer.functional import relu_backward
 
 SIZES = sizes("B T F", (2, 3, 5), (3, 4, 2), (1, 1, 1))

@@ -1,9 +1,9 @@
 """The problems, the hints and the known mistakes of 03_cross_entropy_backward."""
 
 import numpy as np
+from exercise_problems import backward_problem, each_row_sums_to_zero, sizes
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Replacement, Task
-from minitransformer.exercises.problems import backward_problem, each_row_sums_to_zero, sizes
 from minitransformer.functional import cross_entropy_backward
 
 SIZES = sizes("N V", (6, 5), (5, 7), (7, 3), (1, 1))

@@ -1,9 +1,9 @@
 """The problems, the hints and the known mistakes of 03_softmax_backward."""
 
 import numpy as np
+from exercise_problems import backward_problem, each_row_sums_to_zero, sizes
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Replacement, Task
-from minitransformer.exercises.problems import backward_problem, each_row_sums_to_zero, sizes
 from minitransformer.functional import softmax_backward
 
 SIZES = sizes("N V", (6, 5), (3, 7), (1, 1))

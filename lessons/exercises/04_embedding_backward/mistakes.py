@@ -1,9 +1,9 @@
 """The problems, the hints and the known mistakes of 04_embedding_backward."""
 
 import numpy as np
+from exercise_problems import backward_problem, draw_ids, sizes
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Replacement, Task
-from minitransformer.exercises.problems import backward_problem, draw_ids, sizes
 from minitransformer.functional import embedding_backward
 from minitransformer.gradcheck.judge.clues import places_of_ids
 

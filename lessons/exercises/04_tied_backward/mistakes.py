@@ -1,7 +1,8 @@
 """The problems, the hints and the known mistakes of 04_tied_backward."""
 
+from exercise_problems import backward_problem, draw_ids, sizes
+
 from minitransformer.exercises import Exercise, Mistake, Output, Task
-from minitransformer.exercises.problems import backward_problem, draw_ids, sizes
 from minitransformer.gradcheck.judge.clues import places_of_ids
 
 SIZES = sizes("B T C V", (2, 4, 5, 7), (3, 5, 2, 6), (1, 1, 1, 1))

@@ -3,9 +3,9 @@
 import math
 
 import numpy as np
+from exercise_problems import sizes
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Problem, Task
-from minitransformer.exercises.problems import sizes
 from minitransformer.functional import scaled_dot_product_attention
 
 SIZES = sizes("B T S D width", (3, 4, 5, 6, 7), (4, 6, 3, 2, 5), (1, 1, 1, 1, 1), (2, 3, 4, 1, 5))

@@ -4,10 +4,10 @@ import math
 from types import FunctionType
 
 import numpy as np
+from exercise_problems import backward_problem, sizes
 
 from minitransformer.backend import xp
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Replacement, Task
-from minitransformer.exercises.problems import backward_problem, sizes
 from minitransformer.functional import dropout_backward, scaled_dot_product_attention_backward
 
 # a copy, which stays the library's when the learner's function takes the place of the original

@@ -3,9 +3,9 @@
 import math
 
 import numpy as np
+from exercise_problems import backward_problem, sizes
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Task
-from minitransformer.exercises.problems import backward_problem, sizes
 
 MEAN_SIZES = sizes("B T S width", (2, 3, 4, 6), (3, 5, 2, 4), (1, 1, 1, 1))
 SOFTMAX_SIZES = sizes("B T S", (2, 3, 4), (3, 5, 2), (1, 1, 1))

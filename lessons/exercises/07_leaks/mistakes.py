@@ -3,9 +3,9 @@
 import math
 
 import numpy as np
+from exercise_problems import sizes
 
 from minitransformer.exercises import Exercise, Mistake, Output, Problem, Task
-from minitransformer.exercises.problems import sizes
 
 SIZES = sizes("length vocab_size", (7, 11), (5, 6), (2, 3), (1, 2))
 C = 8

@@ -3,9 +3,9 @@
 import math
 
 import numpy as np
+from exercise_problems import backward_problem, sizes
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Task
-from minitransformer.exercises.problems import backward_problem, sizes
 
 SIZES = sizes("B T S D width", (2, 4, 5, 3, 6), (3, 5, 6, 4, 2), (1, 1, 1, 1, 1))
 

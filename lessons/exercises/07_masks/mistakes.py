@@ -1,10 +1,10 @@
 """The problems, the hints and the known mistakes of 07_masks."""
 
 import numpy as np
+from exercise_problems import sizes
 
 from minitransformer.backend import xp
 from minitransformer.exercises import Exercise, Mistake, Output, Problem, Replacement, Task
-from minitransformer.exercises.problems import sizes
 from minitransformer.functional import causal_mask, padding_mask
 
 LENGTHS = sizes("T", (5,), (7,), (1,))

@@ -3,9 +3,9 @@
 import dataclasses
 
 import numpy as np
+from exercise_problems import backward_problem, sizes
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Problem, Replacement, Task
-from minitransformer.exercises.problems import backward_problem, sizes
 from minitransformer.functional import merge_heads, split_heads
 
 SIZES = sizes("B T H D", (5, 7, 6, 4), (2, 3, 4, 5), (1, 1, 1, 1), (2, 1, 3, 2))

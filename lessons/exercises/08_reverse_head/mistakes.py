@@ -1,9 +1,9 @@
 """The problems, the hints and the known mistakes of 08_reverse_head."""
 
 import numpy as np
+from exercise_problems import DECIDED, draw_word, observe_any, sizes
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Task
-from minitransformer.exercises.problems import DECIDED, draw_word, observe_any, sizes
 
 SIZES = sizes("letters T", (3, 6), (4, 8), (2, 5), (1, 1))
 

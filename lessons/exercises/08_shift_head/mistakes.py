@@ -1,7 +1,8 @@
 """The problems, the hints and the known mistakes of 08_shift_head."""
 
+from exercise_problems import DECIDED, draw_word, observe_any, sizes
+
 from minitransformer.exercises import Exercise, Mistake, Output, Task
-from minitransformer.exercises.problems import DECIDED, draw_word, observe_any, sizes
 
 SIZES = sizes("letters T", (3, 6), (4, 8), (2, 5), (1, 1))
 

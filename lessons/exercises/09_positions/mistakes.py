@@ -1,9 +1,9 @@
 """The problems, the hints and the known mistakes of 09_positions."""
 
 import numpy as np
+from exercise_problems import sizes
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Problem, Replacement, Task
-from minitransformer.exercises.problems import sizes
 from minitransformer.functional import sinusoidal_positions
 
 TABLE_SIZES = sizes("length C", (26, 12), (7, 10), (1, 2), (5, 4))

@@ -1,9 +1,9 @@
 """The problems, the hints and the known mistakes of 10_layer_norm_backward."""
 
 import numpy as np
+from exercise_problems import backward_problem, orthogonal, sizes
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Replacement, Task
-from minitransformer.exercises.problems import backward_problem, orthogonal, sizes
 from minitransformer.functional import layer_norm_backward
 
 SIZES = sizes("B T C", (2, 3, 5), (4, 2, 3), (1, 1, 1))

@@ -1,7 +1,8 @@
 """The problems, the hints and the known mistakes of 10_rms_norm_backward."""
 
+from exercise_problems import backward_problem, orthogonal, sizes
+
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Task
-from minitransformer.exercises.problems import backward_problem, orthogonal, sizes
 
 SIZES = sizes("B T C", (2, 3, 5), (4, 2, 3), (1, 1, 2))
 

@@ -1,9 +1,9 @@
 """The problems, the hints and the known mistakes of 11_residual_backward."""
 
 import numpy as np
+from exercise_problems import backward_problem, sizes
 
 from minitransformer.exercises import Exercise, Mistake, Output, Replacement, Task
-from minitransformer.exercises.problems import backward_problem, sizes
 from minitransformer.layers import Residual
 
 SIZES = sizes("B T C F", (2, 3, 4, 5), (3, 4, 5, 2), (1, 1, 3, 1), (1, 1, 1, 1))

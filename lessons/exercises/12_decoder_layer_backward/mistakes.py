@@ -3,9 +3,9 @@
 import functools
 
 import numpy as np
+from exercise_problems import backward_problem, make_weights, not_padding, sizes
 
 from minitransformer.exercises import Exercise, Mistake, Output, Problem, Replacement, Task
-from minitransformer.exercises.problems import backward_problem, make_weights, not_padding, sizes
 from minitransformer.layers import Decoder
 
 LAYER_SIZES = sizes("B T S C D F", (2, 3, 5, 4, 6, 7), (3, 4, 2, 5, 7, 6), (1, 1, 1, 3, 1, 1), (1, 1, 1, 1, 1, 1))

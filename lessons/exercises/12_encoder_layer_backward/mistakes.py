@@ -3,9 +3,9 @@
 import dataclasses
 
 import numpy as np
+from exercise_problems import backward_problem, make_weights, not_padding, sizes
 
 from minitransformer.exercises import Exercise, Mistake, Output, Task
-from minitransformer.exercises.problems import backward_problem, make_weights, not_padding, sizes
 from minitransformer.gradcheck import complex_step
 
 SIZES = sizes("B T C D F", (2, 3, 4, 6, 7), (3, 2, 5, 4, 6), (1, 1, 3, 1, 1), (1, 1, 1, 1, 1))

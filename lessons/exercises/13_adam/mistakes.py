@@ -1,9 +1,9 @@
 """The problems, the hints and the known mistakes of 13_adam."""
 
 import numpy as np
+from exercise_problems import sizes
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Problem, Replacement, Task
-from minitransformer.exercises.problems import sizes
 from minitransformer.training.optimizers import adam_update
 
 # the first step comes third: in it, a corrected mean and a mean without its factor 1 - beta are the same

@@ -1,10 +1,10 @@
 """The problems, the hints and the known mistakes of 13_clip."""
 
 import numpy as np
+from exercise_problems import sizes
 
 from minitransformer.core import Parameter
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Problem, Replacement, Task
-from minitransformer.exercises.problems import sizes
 from minitransformer.training import clip_grad_norm
 from minitransformer.training.clipping import clip_factor
 

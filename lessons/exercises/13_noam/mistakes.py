@@ -3,9 +3,9 @@
 import math
 
 import numpy as np
+from exercise_problems import sizes
 
 from minitransformer.exercises import Exercise, Mistake, Output, Problem, Replacement, Task
-from minitransformer.exercises.problems import sizes
 from minitransformer.training import noam
 
 SIZES = sizes("steps C warmup", (7, 437, 42), (9, 64, 9), (1, 1, 1), (1, 300, 4000))

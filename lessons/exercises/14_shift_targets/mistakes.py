@@ -1,10 +1,10 @@
 """The problems, the hints and the known mistakes of 14_shift_targets."""
 
 import numpy as np
+from exercise_problems import sizes
 
 from minitransformer.data.tasks import make_batch
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Problem, Task
-from minitransformer.exercises.problems import sizes
 from minitransformer.vocabulary import EOS, PAD
 
 SIZES = sizes("B T", (6, 8), (4, 6), (1, 2), (2, 2), (1, 1))

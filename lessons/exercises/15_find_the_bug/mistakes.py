@@ -1,9 +1,9 @@
 """The problems, the hints and the known mistakes of 15_find_the_bug."""
 
 import numpy as np
+from exercise_problems import backward_problem, sizes
 
 from minitransformer.exercises import Exercise, Mistake, Output, Problem, Task
-from minitransformer.exercises.problems import backward_problem, sizes
 from minitransformer.functional import cross_entropy
 from minitransformer.vocabulary import BOS, EOS, PAD
 

@@ -3,10 +3,10 @@
 import dataclasses
 
 import numpy as np
+from exercise_problems import sizes
 
 from minitransformer.decoding import beam_search, length_penalty
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Problem, Task
-from minitransformer.exercises.problems import sizes
 from minitransformer.vocabulary import BOS, EOS
 
 # V, beam and max_new_tokens: first of problems on which one known mistake shows, then of any problems

@@ -3,9 +3,9 @@
 import math
 
 import numpy as np
+from exercise_problems import sizes
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Problem, Task
-from minitransformer.exercises.problems import sizes
 
 SIZES = sizes("B T C D width", (2, 7, 6, 3, 5), (3, 4, 5, 6, 2), (1, 1, 1, 1, 1), (2, 0, 3, 4, 1))
 

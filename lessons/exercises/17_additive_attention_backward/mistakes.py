@@ -1,9 +1,9 @@
 """The problems, the hints and the known mistakes of 17_additive_attention_backward."""
 
 import numpy as np
+from exercise_problems import backward_problem, sizes
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Task
-from minitransformer.exercises.problems import backward_problem, sizes
 
 SIZES = sizes("B T S D width", (2, 3, 4, 5, 6), (3, 5, 2, 6, 4), (1, 1, 1, 1, 1), (2, 1, 3, 2, 1))
 

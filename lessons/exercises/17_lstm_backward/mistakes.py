@@ -1,9 +1,9 @@
 """The problems, the hints and the known mistakes of 17_lstm_backward."""
 
 import numpy as np
+from exercise_problems import backward_problem, sizes
 
 from minitransformer.exercises import Exercise, Mistake, Output, Task
-from minitransformer.exercises.problems import backward_problem, sizes
 
 SIZES = sizes("B T C width", (2, 5, 4, 3), (3, 2, 5, 4), (1, 1, 1, 1), (2, 7, 1, 2))
 

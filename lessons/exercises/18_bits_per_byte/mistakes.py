@@ -3,9 +3,9 @@
 import math
 
 import numpy as np
+from exercise_problems import sizes
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Problem, Task
-from minitransformer.exercises.problems import sizes
 
 SIZES = sizes("B T pieces", (3, 6, 7), (4, 5, 10), (1, 2, 2), (2, 1, 1))
 PAD, EOS = 0, 1

@@ -4,9 +4,9 @@ import collections
 import itertools
 
 import numpy as np
+from exercise_problems import sizes
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Problem, Task
-from minitransformer.exercises.problems import sizes
 
 PAIR_SIZES = sizes("texts words V pairs", (40, 4, 3, 5), (3, 1, 2, 1), (2, 9, 6, 4), (4, 2, 1, 3), (1, 3, 2, 8))
 MERGE_SIZES = sizes("T same", (9, 1), (8, 0), (2, 1), (2, 0), (1, 0), (14, 1))

@@ -3,9 +3,9 @@
 import math
 
 import numpy as np
+from exercise_problems import backward_problem, sizes
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Task
-from minitransformer.exercises.problems import backward_problem, sizes
 
 SIZES = sizes(
     "B H G T S D width", (2, 6, 3, 4, 5, 7, 8), (3, 4, 2, 3, 4, 5, 6), (2, 3, 1, 1, 2, 1, 1), (1, 1, 1, 2, 1, 2, 2)

@@ -1,9 +1,9 @@
 """The problem, the hints and the known mistakes of 19_rope_backward."""
 
 import numpy as np
+from exercise_problems import backward_problem, sizes
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Task
-from minitransformer.exercises.problems import backward_problem, sizes
 
 SIZES = sizes("B T D", (2, 3, 8), (3, 5, 4), (1, 1, 2))
 

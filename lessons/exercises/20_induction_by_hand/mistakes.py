@@ -1,9 +1,9 @@
 """The problems, the hints and the known mistakes of 20_induction_by_hand."""
 
 import numpy as np
+from exercise_problems import NEAR, sizes
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Problem, Task
-from minitransformer.exercises.problems import NEAR, sizes
 
 SIZES = sizes("letters T period", (8, 13, 7), (5, 8, 4), (6, 7, 5), (2, 3, 2), (1, 1, 1))
 

@@ -1,9 +1,9 @@
 """The problems, the hints and the known mistakes of 20_knock_out."""
 
 import numpy as np
+from exercise_problems import sizes
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Problem, Task
-from minitransformer.exercises.problems import sizes
 from minitransformer.functional import scaled_dot_product_attention
 from minitransformer.inspection import Change, intervene
 from minitransformer.layers import SelfAttention

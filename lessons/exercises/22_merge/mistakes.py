@@ -1,9 +1,9 @@
 """The problems, the hints and the known mistakes of 22_merge."""
 
 import numpy as np
+from exercise_problems import sizes
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Problem, Task
-from minitransformer.exercises.problems import sizes
 from minitransformer.functional import scaled_dot_product_attention, softmax
 
 SIZES = sizes("B T S D", (2, 3, 7, 5), (3, 5, 4, 2), (1, 1, 2, 1))

@@ -3,9 +3,9 @@
 import math
 
 import numpy as np
+from exercise_problems import backward_problem, sizes
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Problem, Task
-from minitransformer.exercises.problems import backward_problem, sizes
 
 SIZES = sizes("B T S D size", (2, 3, 7, 5, 4), (3, 5, 6, 2, 2), (1, 2, 4, 3, 4), (1, 1, 1, 1, 1))
 

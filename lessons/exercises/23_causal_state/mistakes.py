@@ -1,9 +1,9 @@
 """The problems, the hints and the known mistakes of 23_causal_state."""
 
 import numpy as np
+from exercise_problems import backward_problem, sizes
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Problem, Task
-from minitransformer.exercises.problems import backward_problem, sizes
 
 STATE_SIZES = sizes("B T D width", (2, 5, 3, 4), (3, 4, 5, 2), (1, 1, 1, 1))
 BACKWARD_SIZES = sizes("B T D width", (2, 5, 3, 4), (3, 4, 5, 2), (1, 1, 1, 1))

@@ -1,9 +1,9 @@
 """The problems, the hints and the known mistakes of 23_window_reach."""
 
 import numpy as np
+from exercise_problems import sizes
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Problem, Task
-from minitransformer.exercises.problems import sizes
 
 SIZES = sizes("T", (60,), (9,), (1,))
 STACKS = (

@@ -1,9 +1,9 @@
 """The problems, the hints and the known mistakes of 24_lanczos."""
 
 import numpy as np
+from exercise_problems import sizes
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Problem, Task
-from minitransformer.exercises.problems import sizes
 
 SIZES = sizes("steps size", (5, 8), (4, 6), (1, 2), (2, 5))
 NOISE = 1e-3  # of the products: J is symmetric up to this part of its largest entry

@@ -1,9 +1,9 @@
 """The problems, the hints and the known mistakes of 24_step_limit."""
 
 import numpy as np
+from exercise_problems import sizes
 
 from minitransformer.exercises import Exercise, Mistake, Output, Problem, Task
-from minitransformer.exercises.problems import sizes
 
 LIMIT_SIZES = sizes("B C", (7, 4), (3, 2), (1, 3), (4, 1))
 DESCENT_SIZES = sizes("B C steps", (2, 4, 3), (3, 3, 5), (1, 1, 1), (2, 2, 0))

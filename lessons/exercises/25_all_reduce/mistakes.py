@@ -3,9 +3,9 @@
 import itertools
 
 import numpy as np
+from exercise_problems import sizes
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Problem, Task
-from minitransformer.exercises.problems import sizes
 from minitransformer.functional import linear_backward
 
 SIZES = sizes("machines C F", (4, 3, 5), (3, 5, 2), (2, 2, 3), (1, 1, 1))

@@ -1,9 +1,9 @@
 """The problems, the hints and the known mistakes of 25_row_split."""
 
 import numpy as np
+from exercise_problems import sizes
 
 from minitransformer.exercises import Exercise, Mistake, Output, Problem, Task
-from minitransformer.exercises.problems import sizes
 from minitransformer.functional import linear, linear_backward
 
 SIZES = sizes("machines N F C", (3, 4, 2, 5), (2, 3, 4, 2), (4, 2, 3, 1), (1, 1, 1, 1))
