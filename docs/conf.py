@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
-sys.path[:0] = [str(DOCS), str(DOCS.parent)]  # for course_site, and for what the tests hold
+sys.path[:0] = [str(DOCS), str(DOCS.parent), str(DOCS.parent / "lessons")]  # course_site, tests, what lessons share
 
 from course_site.explorer import star_row  # noqa: E402
 from course_site.links import source_link as linkcode_resolve  # noqa: E402, F401

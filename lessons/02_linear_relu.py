@@ -182,7 +182,9 @@ gradients = feed_forward_backward(dy, x, a, r, W_1, W_2)
 # it is.
 
 # %%
-from minitransformer.example import load_example, numbers
+from support.numbers import numbers
+
+from minitransformer.example import load_example
 
 PARAMETERS = ("W_1", "b_1", "W_2", "b_2")
 right = [VOCABULARY.index(letter) for letter in TARGET_OUT]

@@ -35,11 +35,12 @@ import time
 from functools import partial
 
 from support.lab import BLUE, ROWS, SOURCE, begin, error, plt, running_example
+from support.numbers import numbers
 from support.pictures import canvas, grid, grids, mix, number
 
 import numpy as np
 
-from minitransformer.example import load_example, numbers
+from minitransformer.example import load_example
 from minitransformer.functional import scaled_dot_product_attention, scaled_dot_product_attention_backward
 from minitransformer.gradcheck import complex_step
 from minitransformer.layers import SelfAttention

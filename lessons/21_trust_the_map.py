@@ -25,6 +25,7 @@
 
 # %% Imports
 from support.lab import GREY, begin, error, plt, running_example, show
+from support.numbers import numbers
 
 import numpy as np
 
@@ -34,7 +35,7 @@ from experiments.measuring.paired import train_steps
 from experiments.measuring.ranks import spearman
 from experiments.measuring.taps import moved, tapped
 from minitransformer.data.tasks import Reverse
-from minitransformer.example import load_example, numbers
+from minitransformer.example import load_example
 from minitransformer.functional import softmax
 from minitransformer.inspection import Rows, heads, intervene
 from minitransformer.models import Transformer, named_config

@@ -7,11 +7,13 @@ import functools
 import shutil
 from pathlib import Path
 
+from support.numbers import numbers
+
 import numpy as np
 from docutils import nodes
 from sphinx.util.osutil import relative_uri
 
-from minitransformer.example import load_example, numbers
+from minitransformer.example import load_example
 
 from .percent import ROOT, SITTING, read_outputs
 

@@ -2,9 +2,11 @@
 
 import itertools
 
+from support.numbers import numbers
+
 import numpy as np
 
-from minitransformer.example import load_example, numbers
+from minitransformer.example import load_example
 from minitransformer.gradcheck import complex_step
 from minitransformer.layers import CrossAttention, SelfAttention
 

@@ -57,12 +57,13 @@ if SCRIPT.parent == LESSONS:
     FAST = parser.parse_args().fast or FAST
 
 from support.architecture import MAPS, strip
+from support.numbers import numbers
 from support.tables import ROWS, SOURCE, TARGET_IN, TARGET_OUT, VOCABULARY, show
 
 import numpy as np
 
 from minitransformer.course import workplace
-from minitransformer.example import load_example, numbers
+from minitransformer.example import load_example
 from minitransformer.gradcheck import relative_error
 from minitransformer.gradcheck.judge.clues import Output, ratio_clue, shape_clue, worst_clue, wrong_entries
 from minitransformer.plotting import BLUE, GREEN, GREY, ORANGE, PINK, SKY, YELLOW, pyplot, save_figure
@@ -110,7 +111,7 @@ def error(got: Any, expected: Any) -> float:
 
 @functools.cache
 def running_example() -> dict[str, Any]:
-    """All numbers of the running example, "cross.p" and the like; `minitransformer.example.numbers` has the list."""
+    """All numbers of the running example, "cross.p" and the like; `support.numbers` has the list."""
     return numbers(load_example())
 
 

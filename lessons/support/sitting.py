@@ -27,7 +27,7 @@ from support.tables import ROWS, SOURCE, VOCABULARY, show
 
 import numpy as np
 
-from minitransformer.example.numbers import named_weights
+from minitransformer.example.names import named_weights
 from minitransformer.gradcheck.judge.clues import (
     Output,
     crash,

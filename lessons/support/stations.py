@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from support.numbers import Trace, numbers
+
 import numpy as np
 
-from minitransformer.example import load_example, numbers
-from minitransformer.example.numbers import _Trace as Trace
+from minitransformer.example import load_example
 from minitransformer.exercises.known import Listed
 
 EXAMPLE = load_example()

@@ -9,15 +9,14 @@ It learned to reverse words of one to four letters o, p, s and t. Training was s
 the 340 words and is still unsure about some letters, so its gradients are not 0. Its weights were then rounded to two
 decimals, and the rounded weights are the model. So everybody gets the same numbers.
 
-    from minitransformer.example import load_example, numbers
+    from minitransformer.example import load_example
 
     example = load_example()
-    values = numbers(example)
-    values["cross.p"][0]        # (T, S), the weights of head 0 of cross-attention
-    values["cross.dp"][0]       # the gradient of the loss with respect to them
+    logits = example.model(example.source, example.target_in)
+
+All its numbers, forward and backward, are those of `numbers` in lessons/support/numbers.py.
 """
 
 from minitransformer.example.model import Example, load_example
-from minitransformer.example.numbers import numbers
 
-__all__ = ["Example", "load_example", "numbers"]
+__all__ = ["Example", "load_example"]

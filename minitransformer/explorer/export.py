@@ -21,7 +21,7 @@ The page reads `data.js`, a script that defines one object, MODEL. In Python it 
     adam           {"lr", "beta_1", "beta_2", "eps"}
     example        whether this is the running example
 
-The names of the weights are those of `minitransformer.example.numbers`. In a model with more than one layer the number
+The names of the weights are those of `minitransformer.example.names`. In a model with more than one layer the number
 of the layer follows the stack, as in "encoder2.self.W_q" and "decoder1.cross.W_q". The layers of a GPT are those of a
 decoder. Of learned positions there are as many rows as of the sinusoids.
 """
@@ -39,7 +39,7 @@ from minitransformer.config import OWN_IDS, flat_fields
 from minitransformer.decoding import greedy_decode
 from minitransformer.example import load_example
 from minitransformer.example.model import WORD
-from minitransformer.example.numbers import named_weights
+from minitransformer.example.names import named_weights
 from minitransformer.explorer.writing import Writing, example_writing
 from minitransformer.functional import rotary_tables, sinusoidal_positions
 from minitransformer.models import Transformer

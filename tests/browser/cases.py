@@ -6,13 +6,15 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from support.numbers import Trace, numbers
+
 import numpy as np
 
 from minitransformer.data.prompted import prompted
 from minitransformer.data.tasks import Batch
 from minitransformer.example import load_example
 from minitransformer.example.model import LETTERS, Example
-from minitransformer.example.numbers import _Trace, by_lesson_names, named_weights, numbers
+from minitransformer.example.names import by_lesson_names, named_weights
 from minitransformer.exercises.known import known
 from minitransformer.explorer.export import SHOWN
 from minitransformer.functional import (
@@ -46,7 +48,7 @@ MISTAKES = {  # of the page, and the same in the library
         scaled_dot_product_attention,
         "1.0 / math.sqrt(D) if scale is None else scale",
         "1.0",
-        (_Trace.attend, "(q @ k.swapaxes(-1, -2))[0] * q.shape[-1] ** -0.5", "(q @ k.swapaxes(-1, -2))[0]"),
+        (Trace.attend, "(q @ k.swapaxes(-1, -2))[0] * q.shape[-1] ** -0.5", "(q @ k.swapaxes(-1, -2))[0]"),
     ),
     "no-scale-backward": own(
         scaled_dot_product_attention_backward,
@@ -58,7 +60,7 @@ MISTAKES = {  # of the page, and the same in the library
         "xp.copyto(p, -xp.inf, where=~allowed)",
         "p = xp.exp(p - row_max(p))\n        return allowed * p / row_sum(p)",
     ),
-    "causal-mask-off": own(_Trace.__init__, "causal_mask(len(target)) & target", "np.tile(target, (len(target), 1))"),
+    "causal-mask-off": own(Trace.__init__, "causal_mask(len(target)) & target", "np.tile(target, (len(target), 1))"),
     "heads-reshaped": PATIENTS["heads-reshaped"],
     "variance-over-c-1": own(
         _layer_norm,
@@ -71,20 +73,20 @@ MISTAKES = {  # of the page, and the same in the library
     "keys-reshaped": PATIENTS["keys-reshaped"],
     "relu-gated-by-gradient": own(relu_backward, "dy * (y > 0)", "dy * (dy > 0)"),
     "residual-forgotten": own(
-        _Trace.backward, 'self.norm_backward("decoder.norm1", dsum + dx)', 'self.norm_backward("decoder.norm1", dx)'
+        Trace.backward, 'self.norm_backward("decoder.norm1", dsum + dx)', 'self.norm_backward("decoder.norm1", dx)'
     ),
-    "memory-through-values": own(_Trace.attend_backward, 'back["q"], back["k"] + back["v"]', 'back["q"], back["v"]'),
-    "token-twice": own(_Trace.embed_backward, INTO_E, 'get["dE"][ids] += get[f"{at}.de"]'),
+    "memory-through-values": own(Trace.attend_backward, 'back["q"], back["k"] + back["v"]', 'back["q"], back["v"]'),
+    "token-twice": own(Trace.embed_backward, INTO_E, 'get["dE"][ids] += get[f"{at}.de"]'),
     "mean-and-sum": own(_cross_entropy_backward, "(share[rows] * dloss)", "((share[rows] > 0) * dloss)"),
 }
 OTHER_LINES = {  # mistakes that the page does not offer: options of Engine.build, and the same in the library
     "no sqrt(C) in the backward pass of the embedding": (
         {"replaced": {"embedding": {"de": "de[t,c] = dx[t,c]"}}},
-        own(_Trace.embed_backward, "dx * dx.shape[-1] ** 0.5", "dx"),
+        own(Trace.embed_backward, "dx * dx.shape[-1] ** 0.5", "dx"),
     ),
     "dE through the output alone": (
         {"replaced": {"matrix": {"dE": "dE[w,c] = sum[t](DZ[t,w] * Y[t,c])"}}},
-        own(_Trace.embed_backward, INTO_E, "pass"),
+        own(Trace.embed_backward, INTO_E, "pass"),
     ),
     "gamma outside the sums, in one place": (
         {
@@ -97,7 +99,7 @@ OTHER_LINES = {  # mistakes that the page does not offer: options of Engine.buil
             "only": ["decoder.norm2"],
         },
         own(
-            _Trace.norm_backward,
+            Trace.norm_backward,
             "return get",
             """if at == "decoder.norm2":
         x_hat, gamma = get[f"{at}.x_hat"], get[f"{at}.gamma"]
@@ -258,11 +260,11 @@ def shape(kind, norm, positions, layers):
 def edits():
     """A number is added to one entry of an array that is computed, or of a matrix."""
     for name, flat, amount, exhibit in (
-        edit("cross.s", (2, 5, 4), 7, 1.5, _Trace.attend, SCORES, EDITED_SCORES),
-        edit("encoder.ffn.a", (4, 8), 5, -0.8, _Trace.feed_forward, RELU, 'get[f"{at}.a"] += SPOT\n    ' + RELU),
-        edit("decoder.norm1.y", (5, 6), 13, 0.7, _Trace.norm, "norm_eps)", "norm_eps)\n    y = y + SPOT"),
-        edit("target.e", (5, 6), 8, 0.4, _Trace.embed, 'get["E"][ids]', 'get["E"][ids] + SPOT'),
-        edit("output.z", (5, 7), 3, -2.0, _Trace.forward, 'get["E"].T', 'get["E"].T + SPOT'),
+        edit("cross.s", (2, 5, 4), 7, 1.5, Trace.attend, SCORES, EDITED_SCORES),
+        edit("encoder.ffn.a", (4, 8), 5, -0.8, Trace.feed_forward, RELU, 'get[f"{at}.a"] += SPOT\n    ' + RELU),
+        edit("decoder.norm1.y", (5, 6), 13, 0.7, Trace.norm, "norm_eps)", "norm_eps)\n    y = y + SPOT"),
+        edit("target.e", (5, 6), 8, 0.4, Trace.embed, 'get["E"][ids]', 'get["E"][ids] + SPOT'),
+        edit("output.z", (5, 7), 3, -2.0, Trace.forward, 'get["E"].T', 'get["E"].T + SPOT'),
         edit("E", (7, 6), 20, 0.5, by_lesson_names, "return found", 'found["E"] = found["E"] + SPOT\n    return found'),
     ):
         yield Case("edits", name, load_example(), edits=((name, flat, amount),), planted=exhibit.planted)

@@ -2,13 +2,15 @@
 
 import re
 
+from support.numbers import Trace, numbers
+
 import numpy as np
 import pytest
 
 from docs.course_site.percent import LESSONS, TASK, read_cells
 from minitransformer import functional, training
-from minitransformer.example import load_example, numbers
-from minitransformer.example.numbers import _Trace, by_lesson_names
+from minitransformer.example import load_example
+from minitransformer.example.names import by_lesson_names
 from tests.browser.cases import EDITED_SCORES, MISTAKES, SCORES, edit
 from tests.browser.explorer import address, drawn, number, open_explorer, read_by_everybody, show, type_into, weekly
 
@@ -20,11 +22,11 @@ TOO_LONG = {"15": 620, "16": 320}  # a task, and the width below which what foll
 POSITIONS = 'get["PE"][: len(ids)]'
 NORM_INPUT = 'get[f"{at}.x"] = x'
 COMPUTED = {  # an array that a task turns, and how the library adds SPOT to it; the others are weights
-    "cross.s": (_Trace.attend, SCORES, EDITED_SCORES),
-    "decoder.self.s": (_Trace.attend, SCORES, EDITED_SCORES),
-    "decoder.norm3.x": (_Trace.norm, NORM_INPUT, f"x = x + SPOT\n    {NORM_INPUT}"),
-    "target.x": (_Trace.embed, POSITIONS, f"{POSITIONS} + SPOT"),
-    "output.z": (_Trace.forward, 'get["E"].T', 'get["E"].T + SPOT'),
+    "cross.s": (Trace.attend, SCORES, EDITED_SCORES),
+    "decoder.self.s": (Trace.attend, SCORES, EDITED_SCORES),
+    "decoder.norm3.x": (Trace.norm, NORM_INPUT, f"x = x + SPOT\n    {NORM_INPUT}"),
+    "target.x": (Trace.embed, POSITIONS, f"{POSITIONS} + SPOT"),
+    "output.z": (Trace.forward, 'get["E"].T', 'get["E"].T + SPOT'),
 }
 WATCHED = """
 const {name, flat} = App.cell(App.state.embed);

@@ -2,11 +2,13 @@
 
 import re
 
+from support.numbers import numbers
+
 import numpy as np
 import pytest
 
 from minitransformer.decoding import greedy_decode
-from minitransformer.example import load_example, numbers
+from minitransformer.example import load_example
 from minitransformer.explorer.export import model_data
 from minitransformer.explorer.folder import write_page
 from minitransformer.explorer.writing import SPECIAL, Writing, toy_writing

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minitransformer.example import load_example
-from minitransformer.example.numbers import named_weights
+from minitransformer.example.names import named_weights
 from minitransformer.training import Adam
 from minitransformer.vocabulary import PAD
 from tests.browser.cases import Case, all_cases, example_of, results_and_gradients, shapes

@@ -5,11 +5,13 @@ import itertools
 import shutil
 from pathlib import Path
 
+from support.numbers import numbers
+
 import numpy as np
 import pytest
 
 from minitransformer.course import FOLDER as LESSONS
-from minitransformer.example import load_example, numbers
+from minitransformer.example import load_example
 from minitransformer.explorer.export import model_data, write_data
 from minitransformer.explorer.writing import example_writing
 from minitransformer.functional import cross_entropy, cross_entropy_backward

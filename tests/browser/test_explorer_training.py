@@ -3,10 +3,12 @@
 import itertools
 import re
 
+from support.numbers import numbers
+
 import numpy as np
 import pytest
 
-from minitransformer.example import load_example, numbers
+from minitransformer.example import load_example
 from minitransformer.explorer import example_data, write_page
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.models import Transformer

@@ -2,10 +2,12 @@
 
 import itertools
 
+from support.numbers import numbers
+
 import numpy as np
 import pytest
 
-from minitransformer.example import load_example, numbers
+from minitransformer.example import load_example
 from minitransformer.example.model import LETTERS, Example
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.vocabulary import BOS, EOS

@@ -2,11 +2,13 @@
 
 import json
 
+from support.numbers import numbers
+
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from minitransformer.example import load_example, numbers
+from minitransformer.example import load_example
 
 PROSE = """\
 # %% [markdown]

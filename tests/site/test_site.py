@@ -2,11 +2,13 @@
 
 import re
 
+from support.numbers import numbers
+
 import pytest
 
 from docs.course_site.percent import read_outputs
 from minitransformer.course import read_recall
-from minitransformer.example import load_example, numbers
+from minitransformer.example import load_example
 from minitransformer.exercises import find_exercises
 from tests.lessons.conftest import LESSONS
 from tests.museum.exhibits import EXHIBITS

@@ -4,13 +4,13 @@ This is a second implementation of the model, for one pair of sequences and one 
 paper's figure 1. A test holds its loss and all of its gradients equal to those of `Transformer`.
 """
 
-import re
 from collections.abc import Mapping
 
 import numpy as np
 
 from minitransformer.backend import to_host
-from minitransformer.example.model import Example
+from minitransformer.example import Example
+from minitransformer.example.names import Numbers, named_weights
 from minitransformer.functional import (
     causal_mask,
     cross_entropy,
@@ -28,10 +28,6 @@ from minitransformer.functional import (
     softmax_backward,
     split_heads,
 )
-from minitransformer.models import Transformer
-from minitransformer.models.since_2017.gpt import GPT
-
-Numbers = dict[str, np.ndarray]
 
 
 def numbers(example: Example, smoothing: float = 0.0, allowed: Mapping[str, np.ndarray] | None = None) -> Numbers:
@@ -70,13 +66,13 @@ def numbers(example: Example, smoothing: float = 0.0, allowed: Mapping[str, np.n
     and `E` (V, C), `PE` (T, C), or (S, C) if S > T, `dE`, `M`, `dM`. mu and sigma have no gradient here: lesson 10
     splits theirs. The dx of a sub-layer is what goes back through the sub-layer, without its residual path.
     """
-    trace = _Trace(example, smoothing, allowed or {})
+    trace = Trace(example, smoothing, allowed or {})
     trace.forward()
     trace.backward()
     return {name: to_host(value) for name, value in trace.values.items()}
 
 
-class _Trace:
+class Trace:
     """Computes the numbers, one place after another."""
 
     def __init__(self, example, smoothing, allowed):
@@ -207,55 +203,3 @@ class _Trace:
         get[f"{at}.dx_hat"] = dy * get[f"{at}.gamma"]
         get[f"{at}.dx"], get[f"{at}.dgamma"], get[f"{at}.dbeta"] = layer_norm_backward(dy, self.caches[at])
         return get[f"{at}.dx"]
-
-
-STACKS = {  # the library's names of stacks and sub-layers: the lessons' name, and the sub-layers in their order
-    "encoder": ("encoder", {"self_attention": "self", "feed_forward": "ffn"}),
-    "decoder": ("decoder", {"self_attention": "self", "cross_attention": "cross", "feed_forward": "ffn"}),
-    "blocks": ("decoder", {"self_attention": "self", "feed_forward": "ffn"}),  # of a GPT
-}
-LAYER = re.compile(r"(\w+)\.layers\.(\d+)\.(\w+)\.(sublayer|norm)\.(?:(\w+)\.)?(\w+)")
-SYMBOLS = {
-    "q": ("q",),
-    "kv": ("k", "v"),
-    "qkv": ("q", "k", "v"),
-    "output": ("o",),
-    "expand": ("1",),
-    "contract": ("2",),
-}
-
-
-def named_weights(model: Transformer | GPT) -> Numbers:
-    """All weights of `model` by the names of the lessons: "E", "cross.W_q", "encoder.ffn.W_1" and so on.
-
-    The library keeps the matrices of q, k and v side by side in one; here they are apart. In a model of more than one
-    layer the layer's number follows the stack, as in "encoder2.self.W_q" and "decoder1.cross.W_q". The layers of a GPT
-    are those of a decoder, "decoder.norm.gamma" is of the norm after a stack, and "target.P" are learned positions.
-    """
-    return by_lesson_names(model.state_dict(), model.config.num_layers)
-
-
-def by_lesson_names(state: Mapping[str, np.ndarray], layers: int) -> Numbers:
-    """Arrays by the names of the lessons, from those by the names of the library."""
-    found: Numbers = {}
-    for name, value in state.items():
-        names = _lesson_names(name, layers)
-        found.update(zip(names, np.split(value, len(names), axis=-1), strict=True))
-    return found
-
-
-def _lesson_names(name, layers):
-    """blocks.layers.1.self_attention.sublayer.output.W of two layers -> [decoder2.self.W_o]"""
-    if match := LAYER.fullmatch(name):
-        stack, layer, part, kind, matrix, symbol = match.groups()
-        lesson, parts = STACKS[stack]
-        number = str(int(layer) + 1) if layers > 1 else ""
-        here = f"norm{[*parts].index(part) + 1}" if kind == "norm" else parts[part]
-        place = here if here + number == "cross" else f"{lesson}{number}.{here}"
-        return [f"{place}.{symbol}_{each}" if matrix else f"{place}.{symbol}" for each in SYMBOLS.get(matrix, "-")]
-    place, _, symbol = name.rpartition(".")
-    if symbol == "E":
-        return ["E"]
-    if symbol == "P":
-        return [f"{'source' if place.startswith('source') else 'target'}.P"]
-    return [f"{STACKS[place.partition('.')[0]][0]}.norm.{symbol}"]
