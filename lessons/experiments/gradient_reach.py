@@ -40,10 +40,18 @@ def lstm(bias: Callable[[int], float]) -> Callable[[int, np.random.Generator], L
     return lambda n, rng: LSTM(WIDTH, WIDTH, forget_bias=bias(n), rng=rng, dtype=np.float64)
 
 
+def running_mean(n: int, rng: np.random.Generator) -> LSTM:
+    """An LSTM that also lets each token in by 1 / (n + 1) only, so that its cells are about means of n tokens."""
+    layer = lstm(math.log)(n, rng)
+    layer.directions[0].b.data[WIDTH : 2 * WIDTH] = -math.log(n)
+    return layer
+
+
 KINDS: dict[str, Callable[[int, np.random.Generator], Layer]] = {
     "LSTM, forget bias 0": lstm(lambda n: 0.0),
     "LSTM, forget bias 1": lstm(lambda n: 1.0),
-    "LSTM, forget bias log n": lstm(math.log),  # the gate forgets 1 / (n + 1): Tallec and Ollivier 2018
+    "LSTM, forget bias log n": lstm(math.log),  # the gate forgets 1 / (n + 1): half of Tallec and Ollivier 2018
+    "LSTM, and input bias -log n": running_mean,
     "attention, initial weights": attention,
     "attention, even": even_attention,
 }
