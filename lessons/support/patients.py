@@ -36,7 +36,7 @@ def embedding_backward(dy, cache, dE):
     # right: np.add.at(dE, ids, scale * dy)
 
 
-def generate_tokens(state, prompt, max_new_tokens, choose=None, *, eos=EOS, no_repeat=0):
+def generate_tokens(state, prompt, max_new_tokens, choose=None, *, eos="model", no_repeat=0):
     ids, done = prompt, np.zeros(len(prompt), dtype=bool)
     for _ in range(max_new_tokens):
         log_p = log_softmax(state.extend(ids))
@@ -44,7 +44,7 @@ def generate_tokens(state, prompt, max_new_tokens, choose=None, *, eos=EOS, no_r
         prices = np.where(done, 0, log_p[np.arange(len(token)), token])
         token = np.where(done, PAD, token)
         yield token, prices
-        done = done | (token == eos)
+        done = done | (token == EOS)
         if done.any():
             # right: if done.all():
             return
@@ -79,7 +79,7 @@ def decode(model, target, memory, source, rng=None):
     y, cache_embedding = model.target_embedding.forward(target, rng)
     allowed = model.target_allowed(target)
     # right: allowed = causal_mask(target.shape[1]) & model.target_allowed(target)
-    z, cache_decoder = model.decoder.forward(y, memory, allowed, model._source_allowed(source), rng)
+    z, cache_decoder = model.decoder.forward(y, memory, allowed, model.source_allowed(source), rng)
     return z, DecodeCache(cache_embedding, cache_decoder)
 
 

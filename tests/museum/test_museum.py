@@ -9,8 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import minitransformer as mt
+from minitransformer.decoding import generate_from
 from minitransformer.exercises.planting import PARTS
 from tests.museum.exhibits import EXHIBITS, PATIENTS
 from tests.museum.page import GROUPS, exhibits, linked, summary
@@ -47,6 +50,27 @@ def test_every_exhibit_has_a_name_a_lesson_and_a_change_of_its_own_and_says_wher
 def test_eight_of_the_ten_patients_of_lesson_15_are_exhibits():
     assert len(PATIENTS) == 10
     assert len(PATIENTS) + len(EXHIBITS) - len(BUGS) == 8
+
+
+class Script:
+    """A decoding state whose most likely tokens are the columns of a table."""
+
+    def __init__(self, tokens):
+        self.columns = iter(np.transpose(tokens))
+
+    def extend(self, ids):
+        return np.eye(9)[next(self.columns)]
+
+
+@pytest.mark.parametrize("patient", PATIENTS, ids=lambda patient: patient.name)
+def test_a_patient_can_be_trained_and_only_one_stops_with_the_first_row(patient):
+    task = mt.get_task("reverse")
+    batch, rows = task.batch(np.random.default_rng(0), 4), [[5, 2, 5, 5], [5, 5, 5, 2]]
+    with patient.planted():
+        model = mt.Transformer(mt.named_config("tiny", len(task.vocabulary)))
+        mt.training_step(model, mt.CrossEntropyLoss(), mt.Adam(model.parameters()), batch)
+        ids = generate_from(Script(rows), np.ones((2, 1), int), 4).ids
+    assert ids.shape[1] == (2 if "decoding stops" in patient.name else 4)
 
 
 def test_the_page_of_the_museum_shows_each_exhibit_with_its_change_its_source_and_its_test():
