@@ -90,7 +90,7 @@ HAVE_SPECIAL_IDS = (
     *(f"data/{name}.py" for name in ("denoising", "parsing", "prompted", "tasks", "translation")),
     "recipes/toy.py",
     "example/model.py",
-    *("explorer/writing.py" for _ in (0,)),
+    "explorer/writing.py",
     *(f"experiments/{name}.py" for name in ("coreference", "curves", "faithfulness", "measuring/steps")),
 )  # everything else asks the model's configuration
 ONE_NUMBER_EACH = {"sqrt", "exp", "log", "sin", "cos", "tanh", "power", "square"}

@@ -92,8 +92,8 @@ def _work(config, rows, length, num_threads, again):
     A layer has two of the size of its largest inner array, and six of the size of its input. The largest inner array is
     the feed-forward network's activation or the attention weights; dropout on the latter needs a third one, and only
     full attention has all of them at one time. The loss has a block of logits for each thread, a copy of a part of it,
-    what the head keeps for the block, and the gradient of the head's input. `again` are the bytes that a layer has made
-    anew, for its backward pass.
+    what the head keeps for the block, and the gradient of the head's input. `again` are the bytes that a
+    layer makes a second time, for its backward pass.
     """
     N, C, V = rows * length, config.d_model, config.vocab_size
     attention = config.num_heads * length * (1.5 if config.attention_dropout else 1)

@@ -103,9 +103,9 @@ class WordPieceTokenizer(Tokenizer):
         """
         parts = [self._encode(text) for text in (first, second) if text is not None]
         if length is not None:
-            room = check_integer("length", length, least=1 + len(parts)) - 1 - len(parts)
+            most = check_integer("length", length, least=1 + len(parts)) - 1 - len(parts)
             shortest_first = sorted(parts, key=len)
-            while sum(map(len, parts)) > room:
+            while sum(map(len, parts)) > most:
                 max(shortest_first, key=len).pop()
         ids, segments = [self._ids[CLS]], [0]
         for segment, part in enumerate(parts):

@@ -203,7 +203,7 @@ def test_models_and_stacks_of_ones_own_are_called_as_they_are(monkeypatch):
 
 
 def test_a_model_with_changed_layers_reads_a_batch_as_a_whole(monkeypatch):
-    """An intervention may have a value for each sequence, and a watcher is called with all of them."""
+    """An intervention may have a value for each sequence, and `watch` is called with all of them."""
     monkeypatch.setattr(reading, "SLICE", 2 * T)
     model, seen = build("GPT", np.float64), []
     (ids,) = inputs_of(model)
