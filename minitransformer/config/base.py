@@ -11,7 +11,7 @@ from minitransformer.checks import check_integer, check_number, check_rate, chec
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    """What all models have: their special ids, of which 0 is padding to our own models, and "!" to GPT-2 and Llama 3.
+    """What all models have: their special ids. Id 0 is padding to our own models, and the token "!" to GPT-2.
 
     Fields:
         padding: fills up shorter sequences, and is not attended to or learned; None: every id is a token.
@@ -64,7 +64,7 @@ class ModelConfig:
         for name in switches:
             check_switch(name, getattr(self, name))
 
-    def _check_norm_eps(self):
+    def _check_norm_eps(self):  # of the configurations that have this field
         if not 0.0 < check_number("norm_eps", self.norm_eps) < math.inf:  # at 0, equal features give 0 / 0
             raise ValueError(f"norm_eps must be greater than 0 and finite, got {self.norm_eps}")
 

@@ -1,4 +1,4 @@
-"""The sizes of the paper's model, and its own choices of them by name."""
+"""The sizes of the paper's model, and those that have a name."""
 
 import dataclasses
 from typing import Any

@@ -22,8 +22,8 @@ def dropout(
     """Inverted dropout (paper section 5.4): set each entry to 0 with probability `rate`, scale up the others.
 
     x any shape; rng draws the mask, and rng=None (evaluation) or rate=0 makes it the identity. The rate is rounded to
-    a multiple of 2^-16 below 1, so that two random bytes decide about an entry, and the scale is that of the rounded
-    rate. Raises TypeError or ValueError for a rate outside [0, 1), TypeError for an rng that is not a generator.
+    P, a multiple of 2^-16 below 1, so that two random bytes decide each entry, and the scale is that of P. Raises
+    TypeError or ValueError for a rate outside [0, 1), TypeError for an rng that is not a generator.
 
     Forward    y_i = x_i m_i        m_i = 0 with probability P, else 1 / (1 - P), so that the mean of y_i is x_i
     Jacobian   dy_i/dx_j = 1[i = j] m_i

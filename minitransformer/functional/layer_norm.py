@@ -71,9 +71,9 @@ def _are_usual(mean, rstd):
 def _with_care(x_hat, mean, eps):
     """x_hat and rstd from x - mean, which is changed in place, for tokens of any mean and any size.
 
-    Where the mean is FAR from 0, what its rounding has left of it is subtracted as well. The differences are small, so
-    the rounding of their own mean does not show. Before that the first difference is subtracted, so that features that
-    are all equal become exactly 0, however large they are.
+    Where the mean is FAR from 0, its rounding leaves the same offset in all differences. First the first difference is
+    subtracted from all, so that features that are all equal become exactly 0, however large they are. Then the mean of
+    what remains is subtracted, which is so small that its own rounding does not show.
     """
     far = abs(mean * row_inverse_rms(x_hat, eps)) > FAR
     x_hat -= far * x_hat[..., :1]

@@ -49,5 +49,5 @@ def linear_backward(dy: xp.ndarray, cache: LinearCache) -> tuple[xp.ndarray, xp.
 
 
 def linear_input_backward(dy: xp.ndarray, W: xp.ndarray) -> xp.ndarray:
-    """dx (..., I) alone, from dy (..., O), where the weights W (I, O) are frozen: dx = dy W^T."""
+    """dx = dy W^T (..., I) from dy (..., O): all that is needed of a W (I, O) that is frozen."""
     return (dy.reshape(-1, dy.shape[-1]) @ W.T).reshape(*dy.shape[:-1], len(W))

@@ -8,8 +8,8 @@ import math
 
 from minitransformer.backend import backend_name, xp
 
-LONG = 1024  # features: longer rows are not short
-NARROW = 24  # columns: of longer rows NumPy's own maximum is faster
+LONG = 1024  # features: for longer rows NumPy's own sum is as fast
+NARROW = 24  # features: for longer rows NumPy's own maximum is faster
 FEW = 4096  # numbers: in smaller arrays only the number of calls counts
 SMALLEST = 1e-37  # a little above the smallest number of float32 that has all its digits
 SMALL_EPS = 1e-30  # beside a larger eps, squares that are too small for float32 make no difference

@@ -12,11 +12,11 @@ def softmax(
 ) -> tuple[xp.ndarray, xp.ndarray]:
     """Turn scores into weights that are positive and sum to 1 (paper section 3.2.1, equation 1).
 
-    scores (..., S); allowed, boolean, broadcastable to scores, True = may attend -> p (..., S).
-    An entry that is not allowed has the score minus infinity, so its weight is exactly 0 however large its score. A
-    row in which nothing is allowed has all weights 0 and the gradient 0, never NaN. Raises TypeError for a mask that is
-    not boolean, ValueError for one of a wrong shape. With `overwrite`, p is written into the array of the scores, for a
-    caller that no longer needs them.
+    scores (..., S); allowed, boolean, broadcastable to scores, True = may attend -> p (..., S). An entry that is not
+    allowed has the score minus infinity, so its weight is exactly 0 however large its score. A row in which nothing is
+    allowed has all weights 0 and the gradient 0, never NaN. Raises TypeError for a mask that is not boolean, ValueError
+    for one of a wrong shape. With `overwrite`, p is written into the array of the scores, for a caller that no longer
+    needs them.
 
     Forward    p_i = exp(s_i) / sum_j exp(s_j)        after subtracting the largest s: p does not change, and exp cannot
                                                       overflow

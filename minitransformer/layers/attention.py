@@ -102,9 +102,8 @@ class SelfAttention(MultiHeadAttention):
     """Queries, keys and values from the same sequence, projected by one matrix W^Q | W^K | W^V (C, 3 C).
 
     The third of the bias that belongs to the keys has a gradient of exactly 0: adding one vector to all keys adds the
-    same number to all scores of a query, and the softmax does not change. It is kept because PyTorch has it. Dropout on
-    the weights is in the authors' code, and not in the paper. Raises ValueError unless `num_heads` divides `d_model`,
-    and for a dropout rate outside [0, 1).
+    same number to all scores of a query, and the softmax does not change. It is kept because PyTorch has it. Raises
+    ValueError unless `num_heads` divides `d_model`, and for a dropout rate outside [0, 1).
     """
 
     qkv: Any  # a Linear, or another layer from x to q | k | v

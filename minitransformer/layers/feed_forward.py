@@ -32,7 +32,7 @@ class FeedForward(Layer):
     bias=False leaves out b1 and b2. Other activations came later: see since_2017/feed_forward.py.
     """
 
-    activation = "relu"  # for what reads the weights and goes around `forward`, such as decoding/faster/folded.py
+    activation = "relu"  # for code that reads the weights and goes around `forward`, as decoding/faster/folded.py does
 
     def __init__(
         self,

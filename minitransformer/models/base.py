@@ -1,4 +1,4 @@
-"""What the models have in common: `features`, where a model does its work, and `output`, which makes logits of them."""
+"""What the models have in common: `features`, where a model does its work, and `head`, which makes logits of them."""
 
 import importlib
 from typing import Any, NamedTuple
@@ -54,7 +54,7 @@ def describe(model: Layer) -> dict[str, Any]:
 
 
 class Model(Layer):
-    """A model of the library: a subclass has `features`, which do the work, and `head`, which makes logits of them."""
+    """A model of the library: a subclass has `features`, their backward, and `head`."""
 
     features: Any
     features_backward: Any
@@ -66,7 +66,7 @@ class Model(Layer):
 
 
 class LanguageModel(Model):
-    """A model that says for each of ids (B, T) which token comes next. A subclass has `features` and its backward."""
+    """A model that says for each of ids (B, T) which token comes next."""
 
     output: OutputProjection
 

@@ -1,5 +1,5 @@
-"""Puts a model together from its layers. Layers are given their parts, and only the files called build.py know a
-configuration: this one makes the paper's parts, and since_2017/build.py those that came later."""
+"""Puts a model together from its layers. Layers are given their parts and know no configuration: this file turns one
+into the paper's parts, and since_2017/build.py into those that came later."""
 
 import dataclasses
 import importlib

@@ -23,7 +23,7 @@ class FlatParameter(Parameter):
     """One long vector (N,): the `data` and `grad` of the parameters `pieces` become views into it, with their values.
 
     The pieces may be given other arrays later, as when a second FlatParameter is made of them: whatever is read here
-    first takes their values over and makes them views again. So several of these can take turns.
+    first takes over their values and makes them views again. So several of these can take turns.
     """
 
     frozen = False

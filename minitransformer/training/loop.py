@@ -24,7 +24,7 @@ class Plan:
     Fields:
         steps: number of optimizer steps.
         schedule: schedule(step) is the learning rate of a step, counted from 1; without it the optimizer keeps its own.
-        averaging: averages the weights over the end of training, see saving/averaging.py.
+        averaging: averages the weights over the end of training; run.py asks it, see saving/averaging.py.
     """
 
     steps: int
