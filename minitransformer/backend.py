@@ -91,10 +91,12 @@ class use_backend:
     """
 
     def __init__(self, name: Any) -> None:
+        global _has_switched
         module = _find_module(name)
         self._before = _in_use.get()
         if module is not _at_start:
-            _stop_keeping()
+            _has_switched = True  # from now on `xp` looks up every attribute at each use
+            vars(xp).clear()
         _in_use.set(module)
 
     def __enter__(self) -> "use_backend":
@@ -102,13 +104,6 @@ class use_backend:
 
     def __exit__(self, *exception: object) -> None:
         _in_use.set(self._before)
-
-
-def _stop_keeping() -> None:
-    """From now on `xp` looks up every attribute at each use."""
-    global _has_switched
-    _has_switched = True
-    vars(xp).clear()
 
 
 def backend_name() -> str:

@@ -1,11 +1,4 @@
-"""Generating token by token: from a model, or from any decoding state (see decoding/rereading.py).
-
-greedy_decode(model, source, n)     the answers to sources, or to prompts: always the most likely token
-generate_from(state, prompt, n)     from a state, with log probabilities, and tokens that are chosen in any way
-generate_tokens(state, prompt, n)   the same, token by token
-
-`generate` in sampling.py draws random tokens.
-"""
+"""Writing token by token: from a model, or from any decoding state. `generate` in sampling.py draws random tokens."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -47,10 +40,7 @@ class Greedy:
 
 
 class Generated(NamedTuple):
-    """The new tokens: each row ends in eos, unless max_new_tokens came first, and is padded after eos.
-
-    A model without padding has its end again there.
-    """
+    """The new tokens. After eos, a row is filled up with padding, or in a model without padding with its end."""
 
     ids: np.ndarray  # (B, T)
     log_probs: np.ndarray  # (B, T), of each token under the model, before temperature, top-k and top-p; 0 for padding
@@ -82,7 +72,7 @@ def generate_tokens(
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield (ids (B,), log_probs (B,)) step by step, until every row has produced an `eos`.
 
-    The model reads `prompt` (B, n) first: the start token for an encoder-decoder, and else a text. `choose` maps
+    The model reads `prompt` (B, n) first: the start token of an encoder-decoder, or a text. `choose` maps
     log p (B, V) to ids (B,); the default is greedy. `eos` is an id or several, by default the ends of the model's
     configuration; with None no row ends early. With `no_repeat` = n > 0 no sequence of n tokens occurs twice, prompt
     included; a row without an allowed token ends. Raises ValueError if max_new_tokens is less than 1 or no_repeat less

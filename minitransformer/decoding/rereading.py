@@ -1,12 +1,4 @@
-"""What decoding needs, and how any model decodes: all tokens so far are read again for each new one.
-
-Decoding states of all models have the same interface:
-
-    state = decoding_state(model, source, max_new_tokens)
-    logits = state.extend(ids)     ids (B, n) on the host, the next n tokens -> logits (B, V) of the token after them
-    state.select(rows)             keep these sequences, in this order, as beam search does
-    state.prompt                   ids (B, n): what to read first
-"""
+"""What decoding needs of a model, and how any model decodes: all tokens so far are read again for each new one."""
 
 import importlib
 import inspect
@@ -29,7 +21,7 @@ class DecodingState(Protocol):
         """Read ids (B, n) on the host, the next n tokens -> logits (B, V) of the token after them."""
 
     def select(self, rows: Sequence[int] | np.ndarray) -> None:
-        """Keep the sequences `rows` (integers on the host, repeats allowed), in this order."""
+        """Keep the sequences `rows` (integers on the host, repeats allowed), in this order, as beam search does."""
 
 
 class PromptedState(DecodingState, Protocol):
@@ -101,10 +93,10 @@ def decoding_state(
 ) -> PromptedState:
     """A state that answers `source` (B, S), padded at the end, with at most `max_new_tokens` tokens.
 
-    These are the sources of a model whose forward needs two inputs, and else prompts, which are continued. `lengths`
-    (B,) are those of prompts, by default without the padding of the model's configuration at their ends. A model that
-    is as the library built it has a faster state (decoding/faster), and any other a RereadingState. Raises ValueError
-    if `max_new_tokens` is less than 1, and for lengths that do not fit.
+    These are sources if the model's forward needs two inputs; otherwise they are prompts, which are continued.
+    `lengths` (B,) are those of prompts, by default without the padding of the model's configuration at their ends. A
+    model that is as the library built it has a faster state (decoding/faster), and any other a RereadingState. Raises
+    ValueError if `max_new_tokens` is less than 1, and for lengths that do not fit.
     """
     check_integer("max_new_tokens", max_new_tokens, least=1)
     make = importlib.import_module(f"{__package__}.faster").faster_state(model) or RereadingState
@@ -150,8 +142,8 @@ def left_padded(
 ) -> tuple[np.ndarray, np.ndarray]:
     """ids (B, T) padded at the end -> the same padded on the left, and each row's number of padding tokens (B,).
 
-    Where a row ends, `lengths` say, or else the padding of the model's configuration at its end. Raises ValueError
-    unless there is a length from 1 to T for each row.
+    Without `lengths`, a row ends where the padding of the model's configuration begins. Raises ValueError unless there
+    is a length from 1 to T for each row.
     """
     found = special_ids(model).lengths(ids) if lengths is None else np.asarray(lengths)
     if lengths is not None and (found.shape != ids.shape[:1] or not np.isin(found, range(1, ids.shape[1] + 1)).all()):

@@ -41,7 +41,7 @@ class AttentionWeights(NamedTuple):
 
 
 class Transformer(EncoderDecoder):
-    """An encoder-decoder for `config`; with the default switches of a `TransformerConfig`, the model of the paper.
+    """An encoder-decoder for `config`: the model of the paper, unless a `TransformerConfig` asks for something else.
 
     Sequences are ids with `config.padding` at their end, which no token attends to.
     """
@@ -91,8 +91,7 @@ class Transformer(EncoderDecoder):
         """source (B, S) ids -> memory (B, S, C)."""
         check_batch_of_ids("source", source, self.config.vocab_size, self.config.max_len)
         x, cache_embedding = self.source_embedding.forward(source, rng)
-        allowed = self.source_allowed(source)
-        memory, cache_encoder = self.encoder.forward(x, allowed, rng)
+        memory, cache_encoder = self.encoder.forward(x, self.source_allowed(source), rng)
         return memory, EncodeCache(cache_embedding, cache_encoder)
 
     def encode_backward(self, dmemory: xp.ndarray, cache: EncodeCache) -> None:
@@ -117,11 +116,10 @@ class Transformer(EncoderDecoder):
                 f"got {len(source)}, {len(target)} and {len(memory)} sequences"
             )
         y, cache_embedding = self.target_embedding.forward(target, rng)
-        allowed = tokens = self.target_allowed(target)  # (B, 1, 1, T)
+        allowed = self.target_allowed(target)  # (B, 1, 1, T)
         if self.config.needs_causal_mask:
-            allowed = causal_mask(target.shape[1]) & tokens  # (B, 1, T, T)
-        masks = allowed, self.source_allowed(source)
-        z, cache_decoder = self.decoder.forward(y, memory, *masks, rng)
+            allowed = allowed & causal_mask(target.shape[1])  # (B, 1, T, T)
+        z, cache_decoder = self.decoder.forward(y, memory, allowed, self.source_allowed(source), rng)
         return z, DecodeCache(cache_embedding, cache_decoder)
 
     def decode_backward(self, dz: xp.ndarray, cache: DecodeCache) -> xp.ndarray:
@@ -144,7 +142,7 @@ class Transformer(EncoderDecoder):
     def target_allowed(self, ids: np.ndarray, start: int = 0) -> xp.ndarray:
         """Which of the target's ids (B, T), the first at position `start`, may be attended to -> (B, 1, 1, T)."""
         seen = padding_mask(to_device(ids), self.config.padding)
-        if self.config.start == self.config.padding and start == 0:
+        if self.config.start == self.config.padding and start == 0:  # as in T5
             seen[..., 0] = True
         return seen
 

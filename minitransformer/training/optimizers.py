@@ -22,8 +22,8 @@ BLOCK = 2**17  # numbers per block on the host: they stay in the cache, and thre
 class Adam:
     """A running mean of the gradient, divided by the root of a running mean of its square (see `adam_update`).
 
-    The first step has size lr for any gradient, as m_hat = g and sqrt(v_hat) = |g|. `betas` and `eps` are
-    the paper's; PyTorch's defaults are (0.9, 0.999) and 1e-8. `lr` may be set before each step.
+    The first step has size lr for any gradient, as m_hat = g and sqrt(v_hat) = |g|. `betas` and `eps` are the paper's;
+    PyTorch's defaults are (0.9, 0.999) and 1e-8. `lr` may be set before each step.
 
     weight_decay > 0 is AdamW (Loshchilov and Hutter 2019; not in the paper): before each step every matrix is
     multiplied by 1 - lr weight_decay, whatever its gradient. Vectors (biases, gamma and beta) do not decay.
@@ -85,18 +85,8 @@ class Adam:
         self.moving = True
         if self.weight_decay:
             self._decay()
-        adam_update(
-            self.weights[self.shard],
-            self.flat.grad[self.shard],
-            self.m,
-            self.v,
-            self.lr,
-            self.betas,
-            self.eps,
-            self.t + 1,
-            scale=scale,
-            team=self.team,
-        )
+        data, grad, t = self.weights[self.shard], self.flat.grad[self.shard], self.t + 1
+        adam_update(data, grad, self.m, self.v, self.lr, self.betas, self.eps, t, scale=scale, team=self.team)
         self.t += 1
         self.moving = False
 
@@ -181,8 +171,8 @@ def _adam_update(data, grad, m, v, lr, beta1, beta2, eps, t, scale):
 def noam(step: int, d_model: int, warmup: int = 4000, factor: float = 1.0) -> float:
     """factor d_model^-0.5 min(step^-0.5, step warmup^-1.5): a straight rise for `warmup` steps, then 1/sqrt(step).
 
-    `step` and `warmup` count from 1 (at 0 the formula has no value: ValueError). The peak, at step = warmup, is
-    factor / sqrt(d_model warmup): 6.99e-4 for the base model. `factor` is not in the paper; its authors' code has it.
+    Paper section 5.3, equation 3; `factor` is only in the authors' code. The peak, at step = warmup, is factor /
+    sqrt(d_model warmup): 6.99e-4 for the base model. ValueError for a step or warmup below 1: at 0 it has no value.
     """
     if step < 1:
         raise ValueError(f"step counts from 1, got {step}")

@@ -57,16 +57,7 @@ EXHIBITS = (
         {
             "training:Adam.step": (
                 """adam_update(
-        self.weights[self.shard],
-        self.flat.grad[self.shard],
-        self.m,
-        self.v,
-        self.lr,
-        self.betas,
-        self.eps,
-        self.t + 1,
-        scale=scale,
-        team=self.team,
+        data, grad, self.m, self.v, self.lr, self.betas, self.eps, t, scale=scale, team=self.team
     )""",
                 """end = 0
     for t, piece in enumerate(self.flat.pieces, 1):
