@@ -62,7 +62,7 @@ def drop_negligible(s: xp.ndarray) -> None:
 
 
 def _empty_rows(largest, allowed, shape):
-    """The rows in which nothing is allowed -> boolean (..., 1), or None if there are surely none.
+    """The rows in which nothing is allowed -> boolean (..., 1), or None if there are certainly none.
 
     Their largest allowed score is -inf. So is that of a row in which all allowed scores have overflowed to -inf, but it
     must become NaN and not 0.

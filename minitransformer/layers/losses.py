@@ -40,7 +40,7 @@ class CrossEntropyLoss:
 
 
 def loss_for(model: Any, label_smoothing: float = 0.0) -> CrossEntropyLoss:
-    """The loss that does not count the model's padding. The classes of a classifier begin at 1: its padding is 0."""
+    """The loss that leaves out the model's padding, or the target 0 of a classifier, whose classes begin at 1."""
     is_classifier = getattr(model, "options", {}).get("num_classes") is not None
     return CrossEntropyLoss(label_smoothing, 0 if is_classifier else special_ids(model).padding)
 

@@ -128,7 +128,7 @@ class Transformer(EncoderDecoder):
             dy, dmemory = self.decoder.backward(dz, cache.decoder)
             self.target_embedding.backward(dy, cache.embedding)
             return dmemory
-        return self.decoder.backward(dz, cache.decoder, needs_dx=False)[1]
+        return self.decoder.backward(dz, cache.decoder, needs_dx=False)[1]  # unused, of the upper layers alone
 
     def attention_weights(self, source: np.ndarray, target: np.ndarray) -> AttentionWeights:
         """source (B, S) and target (B, T) ids -> AttentionWeights."""

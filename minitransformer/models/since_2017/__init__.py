@@ -1,1 +1,1 @@
-"""Models that are half of a Transformer: GPT, BERT and ViT."""
+"""Models that came after the paper: GPT, BERT and ViT, each of which is half of a Transformer, and T5."""
