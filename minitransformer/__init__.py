@@ -51,7 +51,7 @@ The names that most programs need are here; `help` explains each of them:
     training        train, training_step, TrainingSettings, Adam, Muon,
                     noam, cosine, CrossEntropyLoss, AverageOfLast,
                     ExponentialAverage
-    saving          save_checkpoint, load_checkpoint, Checkpointer,
+    saving          save_checkpoint, load_checkpoint, Checkpointer, read_run,
                     load_huggingface, save_huggingface
     decoding        greedy_decode, beam_search, generate, translate, Greedy,
                     Sampling
@@ -125,7 +125,7 @@ if TYPE_CHECKING:  # for type checkers and editors; Python itself calls __getatt
     )
     from minitransformer.training.saving.averaging import AverageOfLast, ExponentialAverage
     from minitransformer.training.saving.checkpoint import load_checkpoint, save_checkpoint
-    from minitransformer.training.saving.checkpointer import Checkpointer
+    from minitransformer.training.saving.checkpointer import Checkpointer, read_run
 
 __version__ = "0.5.0"
 
@@ -178,6 +178,7 @@ __all__ = [
     "named_seq2seq_config",
     "noam",
     "plot_attention",
+    "read_run",
     "save_checkpoint",
     "save_huggingface",
     "save_tokenizer",

@@ -86,6 +86,12 @@ def check_width(layer_name: str, x: xp.ndarray, width: int, dtype: np.dtype) -> 
         raise TypeError(f"{layer_name} has weights of {dtype} and cannot take an input of {x.dtype}")
 
 
+def check_precision(layer: object, y: xp.ndarray, x: xp.ndarray) -> None:
+    """TypeError, with the layer's name, if its y has another precision than its x; the next layer would be blamed."""
+    if y.dtype is not x.dtype and y.dtype.kind == x.dtype.kind and y.dtype != x.dtype:
+        raise TypeError(f"{type(layer).__name__} returned {y.dtype}, and got {x.dtype}")
+
+
 def check_numbers(name: str, x: xp.ndarray) -> None:
     """TypeError or ValueError unless `x` is an array of floating-point numbers with at least one in its last axis."""
     kind = getattr(getattr(x, "dtype", None), "kind", None)

@@ -11,6 +11,7 @@ The letters in shapes, such as (B, T, C), are explained in functional/__init__.p
 """
 
 import functools
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -56,6 +57,13 @@ class Layer:
     A subclass defines `forward(x, rng=None)`, which returns `(y, cache)`, and `backward(dy, cache)`, which returns dx.
     Parameters are found by walking the attributes: a Parameter, a Layer, or a list or tuple of them, in the order in
     which `__init__` sets them. There is no training mode: `rng` draws the masks of dropout, and `rng=None` means none.
+
+    What a model gives to a layer of yours in this place (`allowed` is a mask, True = may attend, or None):
+
+        a feed-forward network    forward(x, rng=rng)
+        self-attention            forward(x, allowed, rng=rng)
+        cross-attention           forward(x, memory, allowed, rng=rng), and backward returns (dx, dmemory)
+        a norm                    forward(x)
     """
 
     def forward(self, *inputs: Any, **options: Any) -> Any:
@@ -69,6 +77,21 @@ class Layer:
     def __call__(self, *inputs: Any, **options: Any) -> Any:
         """The output of forward without the cache, for use without a backward pass."""
         return self.forward(*inputs, **options)[0]
+
+    def __repr__(self) -> str:
+        first, *rest = self._tree()
+        return "\n".join([f"{first}: {self.num_parameters():,} parameters", *rest])
+
+    def _tree(self) -> list[str]:
+        """A line for this layer, with the shapes of its own parameters, and below it those of the layers inside."""
+        own = [f"{name} {tuple(p.data.shape)}" for name, p in self._members() if isinstance(p, Parameter)]
+        lines = [" ".join([type(self).__name__, ", ".join(own)]).rstrip()]
+        inside = [(name, child._tree()) for name, child in self.children()]
+        for (_, tree), alike in itertools.groupby(inside, key=lambda pair: (pair[0].partition(".")[0], pair[1])):
+            name, *others = (name for name, _ in alike)  # neighbors in a list that look alike
+            to = f" to {others[-1].rpartition('.')[2]}" if others else ""
+            lines += [f"  {name}{to}: {tree[0]}", *(f"  {line}" for line in tree[1:])]
+        return lines
 
     def _members(self) -> Iterator[tuple[str, Any]]:
         """(name, attribute) in the order of `__init__`, the items of lists and tuples one by one."""

@@ -255,3 +255,27 @@ def test_assigning_a_gradient_keeps_it_in_the_flat_vector():
     for parameter in chain.parameters():
         parameter.grad = parameter.grad + 2.0
     assert (flat.grad == 2.0).all()
+
+
+class Leaf(Layer):
+    def __init__(self, rows, columns=3):
+        self.W, self.b = Parameter(np.zeros((rows, columns))), Parameter(np.zeros(columns))
+
+
+class Branch(Layer):
+    def __init__(self, *leaves):
+        self.first, self.leaves = Leaf(2), list(leaves)
+
+
+def test_a_layer_prints_as_a_tree_with_the_shapes_of_its_parameters():
+    expected = """\
+Branch: 71 parameters
+  first: Leaf W (2, 3), b (3,)
+  leaves.0 to 1: Leaf W (4, 3), b (3,)
+  leaves.2: Branch
+    first: Leaf W (2, 3), b (3,)
+    leaves.0: Leaf W (5, 3), b (3,)
+  leaves.3: Leaf W (4, 1), b (1,)"""
+    layer = Branch(Leaf(4), Leaf(4), Branch(Leaf(5)), Leaf(4, 1))
+    assert repr(layer) == expected
+    assert repr(Leaf(2, 5)) == "Leaf W (2, 5), b (5,): 15 parameters"

@@ -610,3 +610,18 @@ def test_a_learners_exercises_train_with_the_layer_in_the_model(case, tmp_path, 
             losses.append(train(case.model(), Data(case), settings=TrainingSettings(steps=2, batch_size=6)).losses)
     assert losses[0] == losses[1]
     assert "whose layers are used" in capsys.readouterr().out
+
+
+def test_each_exchanged_layer_is_counted_once_whatever_comes_after_it():
+    model = GPT(gpt_config(V, d_model=C, num_heads=3, d_ff=F, num_layers=4, max_len=9))
+    for count in range(4):
+        assert list(changed_layers(model)) == [f"blocks.layers.{i}.feed_forward.sublayer" for i in range(count)]
+        model.blocks.layers[count].feed_forward.sublayer = OwnNetwork()
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_a_layer_that_returns_another_dtype_is_named(norm):
+    model = GPT(gpt_config(V, d_model=C, num_heads=3, d_ff=F, num_layers=2, max_len=9, norm=norm))
+    model.blocks.layers[1].feed_forward.sublayer = OwnNetwork()
+    with pytest.raises(TypeError, match="OwnNetwork returned float64, and got float32"):
+        model(np.ones((1, 4), int))

@@ -22,7 +22,15 @@ from tests.interop.given import GPT2_FILE, make_state, save
 ROOT = Path(__file__).parent.parent
 PAGES = (ROOT / "README.md", ROOT / "lessons" / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 BLOCKS = {  # of Python, on each page; run here, in test_walk.py, test_classify.py, test_embed.py or test_recording.py
-    **{"README.md": 2, "attention.md": 1, "exercises.md": 2, "library.md": 4, "models.md": 1, "preferences.md": 2},
+    **{
+        "README.md": 2,
+        "attention.md": 1,
+        "exercises.md": 2,
+        "library.md": 4,
+        "models.md": 1,
+        "own-layers.md": 1,
+        "preferences.md": 2,
+    },
     **{"fine-tuning.md": 4, "inside.md": 1, "processes.md": 1, "sharpness.md": 1, "translation.md": 1},
 }
 README = (ROOT / "README.md").read_text("utf-8")
@@ -111,6 +119,29 @@ def test_the_library_example_trains_saves_loads_and_goes_on_for_400_tokens(tmp_p
     for name, adapter in load_adapters(names["model"], "adapters").items():
         assert adapter.B.data.any(), name
     assert sum(path.stat().st_size for path in (tmp_path / "adapters").iterdir()) < 40_000
+
+
+def test_layers_of_ones_own_in_a_model_are_trained_saved_loaded_and_resumed(tmp_path, monkeypatch, capsys):
+    code = code_of((ROOT / "docs" / "own-layers.md").read_text("utf-8"), "import numpy as np")
+    for steps in ("100", "200", "300"):
+        assert steps in code
+        code = code.replace(f"={steps}", f"={steps[0]}")
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "own"}
+    exec(compile(code, "own-layers.md", "exec"), names)
+    assert "sublayer: SwishNetwork beta (256,)" in capsys.readouterr().out
+    model, rng, x = names["again"], np.random.default_rng(1), np.random.default_rng(0).standard_normal((2, 5, 6))
+    assert all(
+        np.array_equal(a, b)
+        for a, b in zip(model.state_dict().values(), names["saved"].model.state_dict().values(), strict=True)
+    )
+    straight, settings = names["make_model"](), mt.TrainingSettings(steps=3, batch_size=8)
+    mt.train(straight, names["data"], settings=settings)
+    assert np.array_equal(straight.output.E.data, model.output.E.data)
+    for layer in (names["SwishNetwork"](6, 9, rng), names["MeanAttention"](6, rng), names["TanhNorm"](6)):
+        for parameter in layer.parameters():
+            parameter.data = parameter.data.astype(float)
+        assert mt.check_layer(layer, x).passed, layer
 
 
 def test_the_blocks_about_layers_do_what_they_say():

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minitransformer.backend import xp
-from minitransformer.checks import check_choice
+from minitransformer.checks import check_choice, check_precision
 from minitransformer.core import Layer
 from minitransformer.functional.dropout import DropoutCache
 from minitransformer.layers.dropout import Dropout
@@ -62,11 +62,13 @@ class Residual(Layer):
         cache_after = None
         if self.placement == "post":
             s, cache_sublayer = self.sublayer.forward(x, *context, rng=rng)
+            check_precision(self.sublayer, s, x)
             d, cache_dropout = self.dropout.forward(s, rng)
             y, cache_norm = self.norm.forward(x + d)
         else:
             n, cache_norm = self.norm.forward(x)
             s, cache_sublayer = self.sublayer.forward(n, *context, rng=rng)
+            check_precision(self.sublayer, s, n)
             if self.norm_after is not None:
                 s, cache_after = self.norm_after.forward(s)
             d, cache_dropout = self.dropout.forward(s, rng)

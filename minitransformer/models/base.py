@@ -26,17 +26,17 @@ def describe(model: Layer) -> dict[str, Any]:
     """{place: what is there} for a model and everything in it, at places such as "model.blocks.layers.0".
 
     That is the class of a layer or another object, whose attributes have places too; a number or a word; the length of
-    a list; the shape of an array, and for a parameter also its number, which is the same wherever it is shared. Each
-    model keeps the description of what its constructor has built as `as_built`; models/changed.py compares with it.
+    a list; the shape of an array, and for a parameter also the first of the places that share it. Each model keeps the
+    description of what its constructor has built as `as_built`; models/changed.py compares with it.
     """
     found: dict[str, Any] = {}
-    numbers: dict[int, int] = {}
+    first: dict[int, str] = {}
 
     def visit(thing, place):
         if thing is None or isinstance(thing, (bool, int, float, str)):
             found[place] = thing
         elif isinstance(thing, Parameter):
-            found[place] = numbers.setdefault(id(thing), len(numbers)), tuple(thing.data.shape)
+            found[place] = first.setdefault(id(thing), place), tuple(thing.data.shape)
         elif isinstance(thing, (list, tuple)):
             found[place] = len(thing)
             for i, item in enumerate(thing):
