@@ -99,7 +99,7 @@ def draw(rows: Rows) -> Figure:
     axis.set(title="How far a gradient reaches, before training", xlabel="distance between the token and the loss")
     axis.set(ylabel="norm of dLoss/dx_1, divided by dLoss/dx_n at n = 1", ylim=(1e-16, 1e3))
     axis.axhline(FLOAT32_DIGITS, color=GREY, linewidth=1, linestyle=":", label="rounding error of float32")
-    legend_below(figure, axis)
+    legend_below(figure, axis, ncols=3)
     return figure
 
 

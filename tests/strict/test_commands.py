@@ -33,5 +33,5 @@ def test_a_model_of_a_toy_task_is_trained_drawn_asked_and_explored(capsys, tmp_p
 
 
 def test_benchmarks_of_numpy_are_refused(capsys):
-    for name in ("speed", "step-growth", "decoding", "recurrent", "attention-cost"):
+    for name in ("speed", "step-growth", "decoding", "attention-cost"):
         assert_refused(run(capsys, "experiment", name), "--backend must be numpy", "experiment device")
