@@ -52,7 +52,7 @@ def draw(rng):
     return rng.choice(["", " "]).join(parts[: rng.randrange(10)])
 
 
-@pytest.mark.parametrize("count", [400, pytest.param(20_000, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("count", [400, pytest.param(20_000, marks=pytest.mark.weekly)])
 def test_ids_segments_and_text_equal_those_of_the_library(count):
     ours, theirs, rng = load_huggingface_tokenizer(minilm()), their_tokenizer(minilm()), random.Random(count)
     for _ in range(count):
@@ -76,7 +76,7 @@ def test_sentences_that_are_too_long_are_cut_as_in_the_library():
         assert ours.encode_pair(first, length=length).ids.tolist() == theirs.encode(first).ids
 
 
-@pytest.mark.exhaustive
+@pytest.mark.weekly
 def test_every_character_is_read_as_in_the_library_unless_unicode_has_changed_since():
     ours, theirs = load_huggingface_tokenizer(minilm()), their_tokenizer(minilm())
     characters = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]

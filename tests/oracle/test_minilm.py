@@ -59,13 +59,13 @@ def means(y, tokens):
     return mean / (mean * mean).sum(-1)[:, None] ** 0.5
 
 
-@pytest.mark.parametrize(("dtype", "bound", "count"), [("float64", 1e-13, 100), ("float32", 1e-5, 6)])
+@pytest.mark.parametrize(("dtype", "bound", "count"), [("float64", 1e-13, 24), ("float32", 1e-5, 6)])
 @pytest.mark.exhaustive
 def test_hidden_states_and_embeddings_of_sentences_and_pairs_equal_theirs(dtype, bound, count):
     (ours, theirs), tokenizer = models(dtype), load_huggingface_tokenizer(minilm())
     texts = [*ODD, *(sentence for sentence, _ in load_labelled()[1])][:count]
-    for start in range(0, count, 50):
-        part = texts[start : start + 50]
+    for start in range(0, count, 6):
+        part = texts[start : start + 6]
         others = [None if i % 3 else text for i, text in enumerate(reversed(part))]
         ids, segments, tokens = read(tokenizer, part, others)
         with torch.no_grad():
