@@ -3,7 +3,7 @@
 #
 # [![The Transformer, with all three attentions lit](../plots/17_why_attention_map.png)](../plots/00_reverse_whole.png)
 #
-# **An LSTM can carry a gradient over a thousand tokens. Why did attention replace it all the same?**
+# **An LSTM can carry a gradient over a thousand tokens. Why did attention replace it anyway?**
 #
 # 12 min, with a pencil 35, going deeper 6 · runs in 10 s (fast: 10 s) · needs 01, 02, 04, 05, 06, 11 · difficulty 3 of
 # 5 · paper: section 4, and Bahdanau et al. 2014, section 3

@@ -504,7 +504,7 @@ for name, change in MISTAKES.items():
 # What has to be the same the second time? Everything that forward reads: x, the masks, the weights, which no optimizer
 # may move in between, and, easy to forget, the dice. With dropout, the second forward must draw the zeros of the first,
 # or dx is the exact gradient of another function, one whose loss nobody has computed. No shape is wrong, and training
-# may look healthy all the same. So a layer keeps the state of its random generator too, a few numbers, and begins the
+# may still look healthy. So a layer keeps the state of its random generator too, a few numbers, and begins the
 # second time from there. And what a layer counts, such as how busy its experts are, must be counted once.
 #
 # Then nothing is approximated, not even rounded otherwise: all gradients are the same to the last bit. In our library

@@ -218,7 +218,7 @@ def _merge_copies(given, copies, wanted, theirs):
 
 
 def _gather(given, source):
-    """One array of ours, from one or more of theirs."""
+    """One of our arrays, filled from one or more Hugging Face tensors."""
     rows, rest = sum(tensor.shape[0] for tensor in source.tensors), source.tensors[0].shape[1:]
     shape = (*rest, rows) if source.tensors[0].transposed else (rows, *rest)
     array = np.empty(shape, np.result_type(*(next(_blocks(given[name], 1)) for name in source.names)))
@@ -227,9 +227,9 @@ def _gather(given, source):
 
 
 def _fill(array, given, source):
-    """Write one or more of their tensors into one array of ours.
+    """Write one or more Hugging Face tensors into one of our arrays.
 
-    It is done by blocks of rows, which stay in the processor's cache from the file to our array.
+    Rows are copied in blocks that stay in the processor's cache from the file to our array.
     """
     for tensor, place in stored_as(array, source):
         whole = tensor.head or 1  # a block has whole heads

@@ -3,9 +3,9 @@
     save_huggingface(model, "folder", tokenizer)         # a GPT, a BERT or a T5
     AutoModelForCausalLM.from_pretrained("folder")       # there
 
-The tables that say how their models are read say how they are written: each of their weights is a part of one of ours,
-and a configuration is written as theirs and read again. What is different then is what their model lacks. For Gemma 3,
-whose files have gains less 1, gains below 1/2 are rounded to multiples of 2^-24.
+The tables that describe how to read their models also describe how to write them: each of their weights is a part of
+one of ours. A configuration is written as theirs and read back, and any difference is something that their model lacks.
+For Gemma 3, whose files have gains less 1, gains below 1/2 are rounded to multiples of 2^-24.
 """
 
 import dataclasses

@@ -74,7 +74,7 @@ class StoredTensor:
         length, *rest = self.shape or (1,)
         stored = np.empty((min(rows, length), *rest), DTYPES[self.dtype])
         numbers = np.empty(stored.shape, np.uint32) if self.dtype == "BF16" else stored
-        with named_in_errors(f"cannot read {self.path}"), open(self.path, "rb", buffering=0) as file:
+        with named_in_errors(f"cannot read {self.path}"), open(self.path, "rb") as file:
             file.seek(self.offset)
             for start in range(0, length, rows or 1):
                 block = stored[: length - start]

@@ -21,7 +21,7 @@ LINES = "A kitten naps on the couch.\n\nThe stock market fell today.\n  We lost 
 
 @pytest.fixture(autouse=True)
 def files(tmp_path, monkeypatch):
-    """Every test runs in a folder with a text, and a small BERT of ours that reads characters."""
+    """Every test runs in a folder with a text and one of our small BERTs, which reads characters."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "lines.txt").write_text(LINES, "utf8")
     tokenizer = CharacterTokenizer.train(LINES + "?")

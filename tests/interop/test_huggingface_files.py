@@ -1,5 +1,6 @@
 """The files of a folder of theirs: one or several files of weights, in any floating-point dtype, or one plain error."""
 
+import io
 import json
 import re
 import tracemalloc
@@ -8,7 +9,13 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from minitransformer.interop import from_huggingface, huggingface, load_huggingface, outline_huggingface
+from minitransformer.interop import (
+    from_huggingface,
+    huggingface,
+    huggingface_files,
+    load_huggingface,
+    outline_huggingface,
+)
 from minitransformer.interop.huggingface_files import StoredTensor
 from tests.helpers import same
 from tests.interop.given import FILES, GPT2_FILE, INDEX, make_state, save, save_shards, write_index
@@ -192,3 +199,19 @@ def test_other_floating_point_dtypes_are_read(dtype, state, tmp_path):
     given = {name: array.astype(dtype) for name, array in state.items()}
     save(tmp_path, given, GPT2_FILE)
     assert_has(load_huggingface(tmp_path), given)
+
+
+class Short(io.FileIO):
+    """A file of which the system reads 7 bytes at a time: Linux reads less than 2^31 at a time."""
+
+    def readinto(self, buffer):
+        return super().readinto(memoryview(buffer)[:7])
+
+
+def test_a_read_that_the_system_cuts_short_goes_on(tmp_path, state, monkeypatch):
+    def open_short(path, mode, buffering=8):
+        return Short(path) if not buffering else io.BufferedReader(Short(path), buffering)
+
+    save(tmp_path, state, GPT2_FILE)
+    monkeypatch.setattr(huggingface_files, "open", open_short, raising=False)
+    assert_has(load_huggingface(tmp_path), state)

@@ -96,7 +96,7 @@ def build(name):
 
 
 def inputs_of(model):
-    """Random ids without padding, by the names that their model has for them, in the order of ours."""
+    """Random ids without padding, under the argument names of their model, in the order of our arguments."""
     rng = np.random.default_rng(1)
     ids = {"input_ids": rng.integers(1, V, (B, T))}
     if isinstance(model, BERT):

@@ -165,7 +165,7 @@ def adam_steps(threads: int, with_torch: bool, count: int = 48_000_000) -> dict[
 
 
 def recurrent_steps(kind: str, with_torch: bool) -> dict[str, Callable[[], Any]]:
-    """Forward and backward of LSTM or GRU layers, ours, PyTorch's on one thread, and the products of ours."""
+    """Time forward and backward of our LSTM or GRU layers, of PyTorch's, and of our matrix products, on one thread."""
     width, layers, *shape = RECURRENT
     rng = np.random.default_rng(1)
     layer = getattr(recurrent, kind)(width, width, num_layers=layers, rng=np.random.default_rng(0))

@@ -155,7 +155,7 @@ def grpo(
     The penalty's value estimates KL(model || reference), but over answers that the model has just written the mean of
     its gradient is that of KL(reference || model), which pulls the model over all that the reference may write.
 
-    Why is the loss 0 in the first step, and the model learns all the same? While the model is still the one that wrote
+    Why does the model learn although the loss is 0 in the first step? While the model is still the one that wrote
     the answers, rho is 1, so the loss is minus the mean of the advantages, which is 0 by their definition. But rho
     changes as log_p does, and each answer is pulled by its own advantage: dlog_p = -A share, the policy gradient. So
     the loss says nothing about progress (with a penalty it shows beta times the penalty): watch the rewards.
