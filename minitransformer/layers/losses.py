@@ -64,7 +64,7 @@ def accuracy_of(logits: xp.ndarray, targets: Any, padding: int | None) -> xp.nda
     return xp.asarray(right.sum() / max(len(counted), 1), logits.real.dtype)
 
 
-def weighed(cache: Any, weight: float) -> Any:
+def with_weight(cache: Any, weight: float) -> Any:
     """The cache of a part of a batch that has this weight in the loss of the whole.
 
     The gradient dy carries the weight, and layers need not know it. Only a layer that adds the gradient of a loss of
@@ -74,7 +74,7 @@ def weighed(cache: Any, weight: float) -> Any:
         return cache
     if hasattr(cache, "batch_weight"):
         return cache._replace(batch_weight=weight)  # type: ignore[union-attr]
-    items = [weighed(item, weight) for item in cache]
+    items = [with_weight(item, weight) for item in cache]
     if all(new is old for new, old in zip(items, cache, strict=True)):
         return cache
     return type(cache)(*items) if hasattr(cache, "_fields") else type(cache)(items)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from minitransformer.backend import xp
-from minitransformer.layers.losses import accuracy_of, padding_of, weighed
+from minitransformer.layers.losses import accuracy_of, padding_of, with_weight
 from minitransformer.training.clipping import clip_factor, grad_norm
 from minitransformer.training.finite import SILENT, check_finite
 
@@ -44,7 +44,7 @@ class PlainGradients:
         if measure:  # before the loss, which may overwrite y
             accuracy = accuracy_of(y, batch.targets, padding_of(self.loss_fn, self.model))
         loss, loss_cache = self.loss_fn.forward(y, batch.targets)
-        self.model.backward(self.loss_fn.backward(weight, loss_cache), weighed(cache, weight))
+        self.model.backward(self.loss_fn.backward(weight, loss_cache), with_weight(cache, weight))
         return Measured(loss, accuracy)
 
 

@@ -25,7 +25,7 @@ from minitransformer.inspection import (
 from minitransformer.inspection.activation_memory import _distinct_arrays
 from minitransformer.inspection.interventions import Altered, Change
 from minitransformer.layers import FeedForward
-from minitransformer.layers.losses import weighed
+from minitransformer.layers.losses import with_weight
 from minitransformer.layers.since_2017.lora import LoRALinear
 from minitransformer.models import BERT, GPT, Transformer, TransformerConfig, gpt_config
 from minitransformer.models.build import builder
@@ -113,7 +113,7 @@ def test_backward_adds_the_gradient_of_the_two_auxiliary_losses():
         return (y * 0).sum() + device(np.asarray(auxiliary_loss(x, layer, counted))), cache
 
     def backward(dloss, cache):
-        return layer.backward(device(np.zeros((B, T, C))), weighed(cache, float(host(dloss).real)))
+        return layer.backward(device(np.zeros((B, T, C))), with_weight(cache, float(host(dloss).real)))
 
     for counted in (PADDED | True, PADDED):
         arrays, named = {"x": host(example())}, {"R": layer.router.W}

@@ -29,7 +29,7 @@ class ExpertsCache(NamedTuple):
     weights: Any  # of `expert_weights`
     used: list[tuple]  # for each expert with n tokens: its number, their places (n,), its output (n, C), its cache
     tokens: xp.ndarray | None  # (N,) booleans: which are not padding; None: all
-    batch_weight: float = 1.0  # of the part of a batch, see `weighed` in layers/losses.py
+    batch_weight: float = 1.0  # of the part of a batch, see `with_weight` in layers/losses.py
 
 
 class MixtureOfExperts(Layer):

@@ -9,7 +9,7 @@ import numpy as np
 
 from minitransformer.backend import xp
 from minitransformer.core import Layer
-from minitransformer.layers.losses import weighed
+from minitransformer.layers.losses import with_weight
 from minitransformer.layers.stack import LayerStack
 from minitransformer.system.generators import make_generator
 
@@ -19,7 +19,7 @@ class RecomputedCache(NamedTuple):
 
     inputs: tuple[xp.ndarray | None, ...]  # x and the context, which all layers of a stack share
     rng: Callable[[], np.random.Generator | None]  # makes a generator in the state of that before forward
-    batch_weight: float = 1.0  # see `weighed` in layers/losses.py
+    batch_weight: float = 1.0  # see `with_weight` in layers/losses.py
 
 
 class Recomputed(Layer):
@@ -49,7 +49,7 @@ class Recomputed(Layer):
     def backward(self, dy: xp.ndarray, cache: RecomputedCache) -> Any:
         """dy -> dx, and what else the layer's backward returns."""
         _, found = self.layer.forward(*cache.inputs, rng=cache.rng())
-        return self.layer.backward(dy, weighed(found, cache.batch_weight))
+        return self.layer.backward(dy, with_weight(found, cache.batch_weight))
 
 
 def _repeatable(rng):

@@ -22,6 +22,7 @@ from minitransformer.models.base import Model, describe
 from minitransformer.models.build import builder
 from minitransformer.models.since_2017.build import LaterBuilder
 
+FIXED = {"tie_embeddings": True, "scale_embeddings": False, "scale_output": False}  # fields that BERT does not vary
 STD = 0.02  # of initial token vectors, which are not multiplied by sqrt(C)
 
 
@@ -218,9 +219,13 @@ class BERT(Model):
         the initial weights: normal with standard deviation 0.02 for all vectors, as in BERT, and Xavier uniform for the
         matrices; None makes them zero, for uses where only shapes matter. `dtype` is float32 for training, float64 or
         complex128 for proofs.
-        Raises ValueError for any other dtype, for `num_segments` below 1 and for `num_classes` below 0.
+        Raises ValueError for any other dtype, for a config whose embeddings are scaled or whose output is untied or
+        scaled, for `num_segments` below 1 and for `num_classes` below 0.
         """
         dtype = check_dtype(dtype)
+        for name, value in FIXED.items():
+            if getattr(config, name) != value:
+                raise ValueError(f"BERT has {name}={value}, got {getattr(config, name)}; `bert_config` sets it")
         self.config = config
         check_integer("num_segments", num_segments, least=1)
         if num_classes is not None:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from minitransformer.data.task import TrainingBatch
-from minitransformer.layers.losses import weighed
+from minitransformer.layers.losses import with_weight
 from minitransformer.layers.since_2017.blockwise import blockwise_loss, has_features
 from minitransformer.training.step import Measured, PlainGradients
 
@@ -21,7 +21,7 @@ class ChunkedGradients(PlainGradients):
         """See `Gradients`."""
         y, cache = self.model.features(*batch.inputs, rng=self.rng)
         loss, dy, accuracy = blockwise_loss(self.model, y, batch.targets, self.loss_fn, weight, self.rng, measure)
-        self.model.features_backward(dy, weighed(cache, weight))
+        self.model.features_backward(dy, with_weight(cache, weight))
         return Measured(loss, accuracy)
 
 
