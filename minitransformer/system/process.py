@@ -23,6 +23,7 @@ except ImportError:  # without it, the matrix product keeps its number of thread
 # parameters of mallopt, from glibc's malloc.h
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -2, -3, -8
 THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+MIN_NUMBERS = 2**16  # in a thread's (B, T, C): with fewer, threads wait for Python's lock more than they compute
 
 
 def keep_freed_memory() -> bool:

@@ -27,6 +27,7 @@ from minitransformer.models import (
 from minitransformer.models.reading import read
 from minitransformer.models.since_2017.vision import ViT
 from minitransformer.system.generators import make_generator
+from minitransformer.system.process import ThreadTeam
 from tests.helpers import randomize, relative_error, same
 
 V, B, S, T = 19, 11, 7, 5
@@ -103,6 +104,19 @@ def test_a_large_batch_is_read_in_slices_that_give_the_same_numbers(name, sizes,
 
 
 @pytest.mark.host_only
+def test_two_threads_read_a_half_each_and_slices_that_are_too_small_are_not_cut(sizes, monkeypatch):
+    model = build("GPT", np.float64)
+    (ids,) = inputs_of(model)
+    expected, _ = model.forward(ids)
+    monkeypatch.setattr(reading, "team_of_blas", lambda: ThreadTeam(2))
+    for least, rows in ((1, [6, 5]), (9 * T * SIZES["d_model"], [9, 2]), (B * T * SIZES["d_model"], [B])):
+        monkeypatch.setattr(reading, "MIN_NUMBERS", least)
+        sizes.clear()
+        assert relative_error(read(model.forward, ids), expected) < 1e-14
+        assert sorted(sizes, reverse=True) == rows
+
+
+@pytest.mark.host_only
 def test_encoder_and_decoder_are_read_in_slices_too(sizes, monkeypatch):
     model = build("Transformer", np.float64)
     source, target = inputs_of(model)
@@ -136,7 +150,8 @@ def peak(function, *inputs):
 
 
 def deep(kind, layers):
-    return kind(TransformerConfig(V, **{**SIZES, "num_layers": layers, "max_len": 64}))
+    configure = bert_config if kind is BERT else TransformerConfig
+    return kind(configure(V, **{**SIZES, "num_layers": layers, "max_len": 64}))
 
 
 @pytest.mark.host_only

@@ -20,11 +20,10 @@ from minitransformer.core import Layer, Parameter
 from minitransformer.data.task import TrainingBatch
 from minitransformer.layers.since_2017.recompute import recomputed
 from minitransformer.system.generators import make_generator
-from minitransformer.system.process import ThreadTeam, blas_threads
+from minitransformer.system.process import MIN_NUMBERS, ThreadTeam, blas_threads
 from minitransformer.training.parallel.parts import count_terms, gradients_of, shares_of, weighted
 from minitransformer.training.step import Gradients, Measured
 
-MIN_NUMBERS = 2**16  # in a part's (B, T, C): with fewer, threads wait for Python's lock more than they compute
 NARROW = 128  # features per token: below this, matrix products are too small for threads to share
 
 
