@@ -6,7 +6,6 @@ from minitransformer.config.flat import flat_fields, nested_fields
 from minitransformer.config.paper import PaperConfig
 from minitransformer.config.predecessors import (
     CELLS,
-    CONV_ACTIVATIONS,
     MEMORY_ATTENTION,
     SEQ2SEQ_ATTENTION,
     ConvConfig,
@@ -14,7 +13,6 @@ from minitransformer.config.predecessors import (
     named_seq2seq_config,
 )
 from minitransformer.config.transformer import (
-    ACTIVATIONS,
     ATTENTION,
     NORMALIZATIONS,
     POSITIONS,

@@ -7,8 +7,8 @@ from typing import Any
 from minitransformer.checks import check_choice, check_number
 from minitransformer.config.base import ModelConfig
 from minitransformer.config.choices import NORMS
+from minitransformer.functional.since_2017.activations import CONV_ACTIVATIONS
 
-CONV_ACTIVATIONS = ("relu", "glu")
 CELLS = ("lstm", "gru")
 MEMORY_ATTENTION = ("additive", "dot", "general")
 SEQ2SEQ_ATTENTION = ("none", *MEMORY_ATTENTION)

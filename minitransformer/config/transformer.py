@@ -6,9 +6,9 @@ from typing import Any
 from minitransformer.checks import check_choice, check_integer, check_switch
 from minitransformer.config.choices import NORMS, Choice, Experts, Rope
 from minitransformer.config.paper import SIZES, PaperConfig
+from minitransformer.functional.since_2017.activations import ACTIVATIONS
 
 NORMALIZATIONS = ("layer", "rms")
-ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "silu", "geglu", "geglu_tanh", "swiglu")
 SWITCHES = ("bias", "scale_embeddings", "scale_scores", "scale_output", "share_layers", "qk_norm")
 ATTENTION = {
     "full": "every weight at once: the paper",
@@ -62,7 +62,7 @@ class TransformerConfig(PaperConfig):
         positions: "sinusoidal", "learned", "relative", "rope" or `Rope(base)`, "alibi" or "none"; see
             layers/positions.py and layers/since_2017/attention_positions.py.
         normalization: "layer" as in the paper, or "rms" (T5, LLaMA); see layers/since_2017/rms_norm.py.
-        activation: "relu" as in the paper, "gelu", "geglu", "swiglu" and others; see layers/since_2017/feed_forward.py.
+        activation: "relu" as in the paper, "gelu", "swiglu" and others; see functional/since_2017/activations.py.
         qkv_bias: in the projection of self-attention; None: as `bias`. Qwen2 has no other biases than these.
         scale_embeddings: multiply by sqrt(d_model) (section 3.4); GPT, BERT and T5 do not.
         scale_scores: multiply by 1 / sqrt(d_k) (equation 1); T5 does not.

@@ -31,27 +31,25 @@ if TYPE_CHECKING:
     from minitransformer.functional.before_2017.recurrent.gru import gru, gru_backward
     from minitransformer.functional.before_2017.recurrent.lstm import lstm, lstm_backward
     from minitransformer.functional.since_2017.activations import (
+        geglu,
+        geglu_backward,
+        geglu_tanh,
+        geglu_tanh_backward,
         gelu,
         gelu_backward,
         gelu_tanh,
         gelu_tanh_backward,
+        glu,
+        glu_backward,
         silu,
         silu_backward,
+        swiglu,
+        swiglu_backward,
         tanh,
         tanh_backward,
     )
     from minitransformer.functional.since_2017.alibi import alibi_bias, alibi_slopes
     from minitransformer.functional.since_2017.erf import erf
-    from minitransformer.functional.since_2017.gated import (
-        geglu,
-        geglu_backward,
-        geglu_tanh,
-        geglu_tanh_backward,
-        glu,
-        glu_backward,
-        swiglu,
-        swiglu_backward,
-    )
     from minitransformer.functional.since_2017.grouped import group_heads, ungroup_heads
     from minitransformer.functional.since_2017.linear_attention import (
         elu_plus_one,
@@ -161,7 +159,6 @@ __getattr__ = importer(
         "since_2017.tiled",
         "before_2017.convolution",
         "since_2017.erf",
-        "since_2017.gated",
         "since_2017.grouped",
         "since_2017.preferences",
         "before_2017.recurrent.gru",

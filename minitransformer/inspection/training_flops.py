@@ -3,8 +3,8 @@
 import dataclasses
 
 from minitransformer.config import Seq2SeqConfig, TransformerConfig
+from minitransformer.functional.since_2017.activations import GATED
 from minitransformer.inspection.activation_memory import count_parameters
-from minitransformer.layers.since_2017.feed_forward import GATED
 
 FLOPS = 2 * 3  # of a multiply-add: one product and one sum, forward and twice backward
 

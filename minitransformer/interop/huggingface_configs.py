@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 from minitransformer.checks import check_choice, check_integer, check_number, check_rate, check_switch
 from minitransformer.config import TransformerConfig
+from minitransformer.functional.since_2017.activations import GATED
 from minitransformer.interop import huggingface_decoders as decoders
 from minitransformer.interop.huggingface_files import read_json
 from minitransformer.interop.huggingface_tables import ONLY, Field
-from minitransformer.layers.since_2017.feed_forward import GATED
 from minitransformer.models.since_2017.bert import bert_config
 from minitransformer.models.since_2017.gpt import gpt_config
 from minitransformer.models.since_2017.t5 import t5_config
@@ -246,7 +246,7 @@ def _t5_to_ours(given):
 def _t5_to_theirs(config):
     gated = config.activation in GATED
     table = GATED_ACTIVATIONS if gated else ACTIVATIONS
-    name = {ours: theirs for theirs, ours in reversed(table.items())}[config.activation]
+    name = next((each for each in table if table[each] == config.activation), "gelu_new")
     return {
         "d_kv": config.head_widths[0],
         "feed_forward_proj": f"gated-{name}" if gated else name,

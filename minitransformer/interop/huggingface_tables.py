@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from minitransformer.config import TransformerConfig
-from minitransformer.layers.since_2017.feed_forward import GATED
+from minitransformer.functional.since_2017.activations import GATED
 
 
 class Tensor(NamedTuple):

@@ -14,7 +14,7 @@ import numpy as np
 from minitransformer.backend import to_host
 from minitransformer.checks import check_names
 from minitransformer.config import TransformerConfig
-from minitransformer.layers.since_2017.feed_forward import GATED
+from minitransformer.functional.since_2017.activations import GATED
 
 EMBEDDINGS = ("source_embedding.", "target_embedding.", "output.")  # torch.nn.Transformer has none of these
 

@@ -15,8 +15,8 @@ import numpy as np
 from minitransformer.backend import to_device, to_host, xp
 from minitransformer.checks import check_rate, check_shape
 from minitransformer.core import Layer, Parameter
+from minitransformer.functional.since_2017.activations import GATED
 from minitransformer.layers import CrossAttention, FeedForward, Linear, SelfAttention
-from minitransformer.layers.since_2017.feed_forward import GATED
 from minitransformer.layers.since_2017.lora import linear_places
 from minitransformer.layers.since_2017.qk_norm import NormalizedProjection
 from minitransformer.layers.stack import LayerStack

@@ -9,6 +9,7 @@ import sympy
 
 from minitransformer import functional as F
 from minitransformer.functional.since_2017 import activations
+from minitransformer.functional.since_2017.activations import ACTIVATIONS, GATED
 from minitransformer.functional.since_2017.diagonals import diagonal_sums, toeplitz
 from tests.algebra import names, symbols
 from tests.algebra.pairs import Case, Signed, variables
@@ -48,6 +49,19 @@ def with_any_constants(function):
     return patched
 
 
+def activation_case(name):
+    """An activation for inputs, or gates, of both signs, unless it has a constant or a function of its own."""
+    forward, backward = getattr(F, name), getattr(F, f"{name}_backward")
+    shape, what = ((2, 6), "gates") if name in (*GATED, "glu") else ((2, 3), "x")
+    if name in ("gelu", "geglu"):
+        branch = "where the derivative of normal_cdf is exp(-x^2 / 2) / sqrt(2 pi)"
+        return Case(name, branch, with_exact_cdf(forward), backward, {"x": shape})
+    if name in ("gelu_tanh", "geglu_tanh"):
+        branch, pair = "for |x| <= 10 and any two constants", map(with_any_constants, (forward, backward))
+        return Case(name, branch, *pair, {"x": shape}, answer=True)
+    return Case(name, f"for {what} above and below 0", forward, backward, {"x": Signed(shape)})
+
+
 def added(function, shape):
     """The gradient that a function adds to a table, where there has been another one."""
 
@@ -82,41 +96,8 @@ COS, SIN = variables("cos", (2, 2)), variables("sin", (2, 2))
 Q, K = variables("q", (1, 4, 2, 1)), variables("k", (1, 2, 3, 1))
 
 CASES = (
-    Case("relu", "for x above and below 0", F.relu, F.relu_backward, {"x": Signed((2, 3))}),
-    Case(
-        "gelu",
-        "where the derivative of normal_cdf is exp(-x^2 / 2) / sqrt(2 pi)",
-        with_exact_cdf(F.gelu),
-        F.gelu_backward,
-        {"x": (2, 3)},
-    ),
-    Case(
-        "gelu_tanh",
-        "for |x| <= 10 and any two constants",
-        with_any_constants(F.gelu_tanh),
-        with_any_constants(F.gelu_tanh_backward),
-        {"x": (2, 3)},
-        answer=True,
-    ),
-    Case("silu", "for x above and below 0", F.silu, F.silu_backward, {"x": Signed((2, 3))}),
+    *map(activation_case, (*ACTIVATIONS, "glu")),
     Case("tanh", "", F.tanh, F.tanh_backward, {"x": (2, 3)}),
-    Case(
-        "geglu",
-        "where the derivative of normal_cdf is exp(-x^2 / 2) / sqrt(2 pi)",
-        with_exact_cdf(F.geglu),
-        F.geglu_backward,
-        {"x": (2, 6)},
-    ),
-    Case(
-        "geglu_tanh",
-        "for |x| <= 10 and any two constants",
-        with_any_constants(F.geglu_tanh),
-        with_any_constants(F.geglu_tanh_backward),
-        {"x": (2, 6)},
-        answer=True,
-    ),
-    Case("swiglu", "for gates above and below 0", F.swiglu, F.swiglu_backward, {"x": Signed((2, 6))}),
-    Case("glu", "for gates above and below 0", F.glu, F.glu_backward, {"x": Signed((2, 6))}),
     Case("linear", "", F.linear, F.linear_backward, {"x": (2, 3, 2), "W": (2, 4), "b": (4,)}),
     Case(
         "conv1d",

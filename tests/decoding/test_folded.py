@@ -5,7 +5,7 @@ import pytest
 
 from minitransformer.decoding.faster.folded import FoldedGPT, Unit, fold
 from minitransformer.decoding.faster.gpt import GPTState
-from minitransformer.layers.since_2017.feed_forward import ACTIVATIONS
+from minitransformer.functional.since_2017.activations import ACTIVATIONS
 from minitransformer.models import GPT, gpt_config
 from tests.decoding.test_incremental import POSITIONS, build_gpt
 from tests.helpers import device, host, no_ids, randomize, relative_error, same

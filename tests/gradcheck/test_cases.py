@@ -12,12 +12,11 @@ from minitransformer import functional, layers, models
 from minitransformer.backend import backend_name
 from minitransformer.config import NORMS, POSITIONS
 from minitransformer.core import Layer
+from minitransformer.functional.since_2017.activations import ACTIVATIONS, CONV_ACTIVATIONS
 from minitransformer.gradcheck.check import randomize_parameters
 from minitransformer.gradcheck.judge.report import COMPLEX_STEP
 from minitransformer.gradcheck.subjects import SUBJECTS, Sizes, select_subjects, table
 from minitransformer.gradcheck.subjects.models import check_loss
-from minitransformer.layers.before_2017.convolution import CONV_ACTIVATIONS
-from minitransformer.layers.since_2017.feed_forward import ACTIVATIONS
 from minitransformer.models import Transformer, TransformerConfig
 
 COVERED = [subject.covers for subject in SUBJECTS.values()]

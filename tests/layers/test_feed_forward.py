@@ -5,8 +5,8 @@ import pytest
 
 from minitransformer import functional
 from minitransformer.functional import dropout
+from minitransformer.functional.since_2017.activations import ACTIVATIONS
 from minitransformer.layers import ActivatedFeedForward, FeedForward
-from minitransformer.layers.since_2017.feed_forward import ACTIVATIONS
 from minitransformer.models import TransformerConfig
 from minitransformer.models.build import builder
 from minitransformer.system.generators import make_generator

@@ -11,8 +11,7 @@ from minitransformer.config import SWITCHES, Experts, Rope, Strided, Windowed
 from minitransformer.config.claims import least_weights, table_sizes
 from minitransformer.config.flat import FLAT, flat_fields
 from minitransformer.layers import residual
-from minitransformer.layers.before_2017 import convolution
-from minitransformer.layers.since_2017 import feed_forward, memory_attention
+from minitransformer.layers.since_2017 import memory_attention
 from minitransformer.models import (
     BERT,
     GPT,
@@ -37,10 +36,8 @@ SMALL = {"vocab_size": 11, "d_model": 12, "num_heads": 3, "d_ff": 7, "num_layers
 
 # what a configuration calls a choice, and the layers that there are
 BUILT = [
-    (choices.ACTIVATIONS, feed_forward.ACTIVATIONS),
     (choices.NORMS, residual.PLACEMENTS),
     (choices.MEMORY_ATTENTION, memory_attention.MEMORY_ATTENTION),
-    (choices.CONV_ACTIVATIONS, convolution.CONV_ACTIVATIONS),
 ]
 
 

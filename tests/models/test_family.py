@@ -1,10 +1,10 @@
-"""What source and target share, and which models PyTorch's own Transformer can represent."""
+"""What source and target share, which choices a family has, and which models PyTorch's own Transformer represents."""
 
 import numpy as np
 import pytest
 
+from minitransformer.functional.since_2017.activations import GATED
 from minitransformer.interop import from_pytorch, to_pytorch
-from minitransformer.layers.since_2017.feed_forward import GATED
 from minitransformer.models import BERT, GPT, Transformer, TransformerConfig, bert_config, gpt_config, t5_config
 from tests.helpers import host, randomize
 

@@ -134,7 +134,7 @@ EXHIBITS = (
     Exhibit(
         "gate and up are swapped, forward",
         "A model can learn either, and each trained elsewhere fails in the other.",
-        {"functional.since_2017.gated:_gated": ("gate, up =", "up, gate =")},
+        {"functional.since_2017.activations:_gated": ("gate, up =", "up, gate =")},
         "ml-explore/mlx-lm #767",
     ),
     Exhibit(

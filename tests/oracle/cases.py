@@ -2,10 +2,9 @@
 
 from itertools import product
 
+from minitransformer.functional.since_2017.activations import ACTIVATIONS, CONV_ACTIVATIONS
 from minitransformer.gradcheck.subjects import SUBJECTS, Sizes
 from minitransformer.gradcheck.subjects.table import MASKS, ODD_MASKS
-from minitransformer.layers.before_2017.convolution import CONV_ACTIVATIONS
-from minitransformer.layers.since_2017.feed_forward import ACTIVATIONS
 from tests.oracle import recurrent, theirs
 
 REFERENCE_SIZES = Sizes(B=3, T=5, S=6, H=2, D=4, F=7, V=11)

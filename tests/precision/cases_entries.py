@@ -3,6 +3,7 @@
 import numpy as np
 
 from minitransformer import functional as F
+from minitransformer.functional.since_2017.activations import ACTIVATIONS, GATED
 from minitransformer.functional.since_2017.erf import normal_cdf, normal_pdf
 from tests.precision import definitions
 from tests.precision.case import Case
@@ -29,20 +30,8 @@ GROUPS = {
     "large": lambda dtype: np.array([20.7, 55.3, 80.1, 1e4, 1e10]),
     "large, negative": lambda dtype: -np.array([20.7, 55.3, 80.1, 1e4, 1e10]),
 }
-PAIRS = {
-    "relu": definitions.relu,
-    "gelu": definitions.gelu,
-    "gelu_tanh": definitions.gelu_tanh,
-    "silu": definitions.silu,
-    "tanh": definitions.hyperbolic_tangent,
-    "elu_plus_one": definitions.elu_plus_one,
-}
-GATED = {
-    "glu": definitions.sigmoids,
-    "geglu": definitions.gelu,
-    "geglu_tanh": definitions.gelu_tanh,
-    "swiglu": definitions.silu,
-}
+PLAIN = {name: getattr(definitions, name) for name in (*ACTIVATIONS, "elu_plus_one") if name not in GATED}
+PLAIN["tanh"] = definitions.hyperbolic_tangent
 WITHOUT_BACKWARD = {
     "erf": (F.erf, definitions.error_function),
     "normal_cdf": (normal_cdf, definitions.cumulative),
@@ -69,12 +58,12 @@ ABSOLUTE = ("one", "one")
 ENTRIES = [
     *(
         Case(name, words, one(group), entries(name), define, ENTRY)
-        for name, define in PAIRS.items()
+        for name, define in PLAIN.items()
         for words, group in GROUPS.items()
     ),
     *(
-        Case(name, f"gates {words}", gates(group), entries(name), definitions.gated(define), ENTRY)
-        for name, define in GATED.items()
+        Case(name, f"gates {words}", gates(group), entries(name), getattr(definitions, name), ENTRY)
+        for name in (*GATED, "glu")
         for words, group in GROUPS.items()
         if words != "near 0"
     ),
@@ -84,7 +73,7 @@ ENTRIES = [
         for words, group in GROUPS.items()
     ),
     *(
-        Case(name, "-12 to 12, absolute errors", one(both_tails), entries(name), PAIRS[name], ABSOLUTE)
+        Case(name, "-12 to 12, absolute errors", one(both_tails), entries(name), PLAIN[name], ABSOLUTE)
         for name in ("tanh", "gelu", "gelu_tanh")
     ),
     Case(

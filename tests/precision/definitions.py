@@ -22,6 +22,16 @@ def each(function):
     return of_arrays
 
 
+def gated(activation):
+    """Activation of the first half of the features times the second half."""
+
+    def of_arrays(x):
+        F = x.shape[-1] // 2
+        return activation(x[..., :F]) * x[..., F:]
+
+    return of_arrays
+
+
 def empty(*shape):
     return np.empty(shape, object)
 
@@ -44,21 +54,12 @@ gelu = each(lambda x: x * normal_cdf(x))
 gelu_tanh = each(lambda x: x * sigmoid(cubic(x) * 2))  # (1 + tanh(s)) / 2 = sigmoid(2 s)
 silu = each(lambda x: x * sigmoid(x))
 sigmoids = each(sigmoid)
+geglu, geglu_tanh, swiglu, glu = map(gated, (gelu, gelu_tanh, silu, sigmoids))
 hyperbolic_tangent = each(tanh)
 elu_plus_one = each(lambda x: x + 1 if x.value > 0 else exp(x))
 error_function = each(lambda x: Exact(mp.erf(x.value)))
 cumulative = each(normal_cdf)
 density = each(lambda x: Exact(mp.npdf(x.value)))
-
-
-def gated(activation):
-    """Activation of the first half of the features times the second half."""
-
-    def of_arrays(x):
-        F = x.shape[-1] // 2
-        return activation(x[..., :F]) * x[..., F:]
-
-    return of_arrays
 
 
 def softmax(scores, allowed=None):

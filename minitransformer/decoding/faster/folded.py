@@ -24,10 +24,11 @@ import numpy as np
 from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_ids
 from minitransformer.functional import rows_from, softmax
+from minitransformer.functional.since_2017.activations import ACTIVATIONS
 from minitransformer.layers import EncoderLayer, LayerNorm, Linear
 from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.since_2017.attention import generalized
-from minitransformer.layers.since_2017.feed_forward import ACTIVATIONS, ActivatedFeedForward
+from minitransformer.layers.since_2017.feed_forward import ActivatedFeedForward
 from minitransformer.layers.since_2017.kv_cache import KVCache
 from minitransformer.layers.since_2017.rms_norm import RMSNorm
 

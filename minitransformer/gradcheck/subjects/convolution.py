@@ -7,12 +7,12 @@ from minitransformer import functional as F
 from minitransformer import layers as L
 from minitransformer.config import NORMS
 from minitransformer.core import Layer
+from minitransformer.functional.since_2017.activations import CONV_ACTIVATIONS
 from minitransformer.gradcheck.check import randomize_parameters
 from minitransformer.gradcheck.subjects.functions import activation
 from minitransformer.gradcheck.subjects.layers import DROPOUT, target
 from minitransformer.gradcheck.subjects.models import LARGE_EPS, loss_problem
 from minitransformer.gradcheck.subjects.table import Draw, Problem, layer_problem, register
-from minitransformer.layers.before_2017.convolution import CONV_ACTIVATIONS
 from minitransformer.models import ConvConfig
 from minitransformer.models.before_2017.convolutional import ConvLM
 

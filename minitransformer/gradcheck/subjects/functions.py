@@ -9,6 +9,7 @@ from minitransformer import functional as F
 from minitransformer.backend import to_device
 from minitransformer.core import Parameter
 from minitransformer.functional.since_2017 import routing
+from minitransformer.functional.since_2017.activations import ACTIVATIONS
 from minitransformer.functional.since_2017.patterns import Pattern
 from minitransformer.gradcheck.subjects.table import MASKS, ODD_MASKS, Draw, Problem, register
 from minitransformer.system.generators import make_generator
@@ -200,7 +201,7 @@ def merge_heads(d: Draw) -> Problem:
     return Problem(lambda x: (F.merge_heads(x), None), lambda dy, _: F.split_heads(dy, H), {"x": d("BHTD")}, {}, {})
 
 
-for name in ("relu", "gelu", "gelu_tanh", "silu", "tanh", "geglu", "geglu_tanh", "swiglu"):
+for name in (*ACTIVATIONS, "tanh"):
     register(name, getattr(F, name), activation, function=name)
 register("linear", F.linear, linear)
 for mask in (*MASKS, *ODD_MASKS):

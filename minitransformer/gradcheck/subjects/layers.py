@@ -9,9 +9,9 @@ import numpy as np
 from minitransformer import layers as L
 from minitransformer.config import NORMS, Strided, TransformerConfig, Windowed
 from minitransformer.core import Layer, Parameter
+from minitransformer.functional.since_2017.activations import ACTIVATIONS
 from minitransformer.gradcheck.subjects.table import MASKS, ODD_MASKS, Draw, Problem, Sizes, layer_problem, register
 from minitransformer.inspection.interventions import Altered, AlteredRows, Change, Rows
-from minitransformer.layers.since_2017.feed_forward import ACTIVATIONS
 from minitransformer.layers.since_2017.qk_norm import NormalizedProjection
 from minitransformer.models.build import builder
 

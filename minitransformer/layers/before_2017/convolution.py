@@ -1,8 +1,7 @@
 """Convolution along the sequence with its weights, and the sub-layer that convolutional models stack."""
 
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -10,14 +9,8 @@ from numpy.typing import DTypeLike
 from minitransformer.backend import xp
 from minitransformer.checks import check_choice, check_integer, check_shape, check_switch, check_width
 from minitransformer.core import Layer, Parameter
-from minitransformer.functional import relu, relu_backward
 from minitransformer.functional.before_2017.convolution import Conv1dCache, conv1d, conv1d_backward, slide
-from minitransformer.functional.since_2017.gated import GatedCache, glu, glu_backward
-
-CONV_ACTIVATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
-    "relu": (relu, relu_backward),
-    "glu": (glu, glu_backward),  # ConvS2S (Gehring et al. 2017)
-}
+from minitransformer.functional.since_2017.activations import CONV_ACTIVATIONS, GatedCache
 
 
 class ConvBuffer:

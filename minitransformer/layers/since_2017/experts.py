@@ -12,7 +12,7 @@ from minitransformer.functional import softmax, softmax_backward
 from minitransformer.functional.linear import LinearCache
 from minitransformer.functional.reductions import row_dot
 from minitransformer.functional.since_2017 import routing
-from minitransformer.functional.since_2017.gated import sigmoid, sigmoid_backward
+from minitransformer.functional.since_2017.activations import sigmoid, sigmoid_backward
 from minitransformer.layers.decoder import DecoderLayer, DecoderLayerCache
 from minitransformer.layers.encoder import EncoderLayer, EncoderLayerCache
 from minitransformer.layers.linear import Linear

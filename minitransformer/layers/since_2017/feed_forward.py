@@ -1,40 +1,22 @@
 """The feed-forward network with the activations that came after ReLU, some of them gated."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 from numpy.typing import DTypeLike
 
 from minitransformer.checks import check_choice
-from minitransformer.functional import relu, relu_backward
-from minitransformer.functional.since_2017 import activations, gated
+from minitransformer.functional.since_2017.activations import ACTIVATIONS, GATED
 from minitransformer.layers.dropout import Dropout
 from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.linear import Linear
 
-GATED: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {  # from 2F features to F
-    "geglu": (gated.geglu, gated.geglu_backward),
-    "geglu_tanh": (gated.geglu_tanh, gated.geglu_tanh_backward),  # T5 version 1.1
-    "swiglu": (gated.swiglu, gated.swiglu_backward),  # LLaMA
-}
-ACTIVATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
-    "relu": (relu, relu_backward),  # the paper
-    "gelu": (activations.gelu, activations.gelu_backward),  # BERT
-    "gelu_tanh": (activations.gelu_tanh, activations.gelu_tanh_backward),  # GPT-2
-    "silu": (activations.silu, activations.silu_backward),
-    **GATED,
-}
-
 
 class ActivatedFeedForward(FeedForward):
-    """A `FeedForward` with another activation between its two maps.
+    """A `FeedForward` with another activation a between its two maps, one of `ACTIVATIONS`.
 
-    "gelu", "gelu_tanh", "silu":                 another function a instead of max(0, .)
-    "geglu", "geglu_tanh", "swiglu", gated:      FFN(x) = (a(x W + b) * (x V + c)) W2 + b2
+    FFN(x) = a(x W1 + b1) W2 + b2, or with one of GATED    FFN(x) = (a(x W + b) * (x V + c)) W2 + b2
 
-    With a gated activation, `expand` holds W | V (C, 2F) side by side: the gate, and the values that it scales.
-    bias=False leaves out b, c and b2. Raises ValueError for an activation that is not among ACTIVATIONS.
+    There `expand` holds W | V (C, 2F) side by side: the gate, and the values that it scales. bias=False leaves out all
+    biases. Raises ValueError for an activation that is not among ACTIVATIONS.
     """
 
     def __init__(
