@@ -5,8 +5,9 @@
     stated_numbers()             the measured numbers in the prose of docs/, for docs/records/stated.json
 
 A fact is a pattern with one group, a number, and a function that computes it; wherever the pattern occurs in README or
-in a page, the number must be the computed one, and `python docs/write_tables.py` writes it. So a fact needs no change
-when a text is rewritten, only a line here when a new kind of number appears.
+in a page, the number must be the computed one, and `python docs/write_tables.py` writes it. After "about" it may be 5 %
+off, so that a new row does not change the pages, and is written with two digits. So a fact needs no change when a text
+is rewritten, only a line here when a new kind of number appears.
 """
 
 import functools
@@ -41,12 +42,6 @@ def planted_bugs():
     from tests.museum.exhibits import EXHIBITS
 
     return len(EXHIBITS)
-
-
-def backward_functions():
-    from minitransformer import functional
-
-    return sum(name.endswith("_backward") for name in functional.__all__)
 
 
 def algebra_cases():
@@ -119,9 +114,7 @@ def lines_of_scalar_gpt():
 FACTS = {
     "rows of gradcheck": Fact(r"(?<!with )(?<!of )\b(\d{2,}) (?:proven )?rows\b(?! of one)", gradcheck_rows),
     "bugs in the museum": Fact(r"(?<!of the )\b(\d+) (?:planted )?bugs\b", planted_bugs),
-    "functions with a backward": Fact(r"\b[Aa]ll (\d+) (?:pairs of )?functions\b", backward_functions),
-    "pairs of functions": Fact(r"\b(\d+) pairs of functions\b", backward_functions),
-    "cases of algebra": Fact(r"diagonals: (\d+)\s+cases", algebra_cases),
+    "cases of algebra": Fact(r"diagonals: about\s+(\d+)\s+cases", algebra_cases),
     "gradients of the base model": Fact(r"\b([\d,]{8,}) gradients\b", lambda: parameters("base")),
     "parameters of the base model": Fact(r"base model, ([\d,]{8,}) parameters\b", lambda: parameters("base")),
     "parameters N of base": Fact(r"parameters N \| ([\d,]+) \|", lambda: parameters("base")),
@@ -158,7 +151,11 @@ def with_facts(text):
 def corrected(fact, match):
     """What matched the pattern of a fact, with the right number."""
     start, end = (place - match.start() for place in match.span(1))
-    return f"{match[0][:start]}{fact.value():,}{match[0][end:]}"
+    value = fact.value()
+    if re.search(r"\babout\s$", match.string[: match.start(1)]):
+        written = int(match[1].replace(",", ""))
+        value = written if abs(written - value) <= 0.05 * value else round(value, 2 - len(str(value)))
+    return f"{match[0][:start]}{value:,}{match[0][end:]}"
 
 
 def prose(text):

@@ -28,6 +28,14 @@ def test_a_count_is_written_with_its_commas_and_neither_the_sentence_nor_a_recor
     )
 
 
+def test_a_count_after_about_is_written_again_when_it_is_more_than_5_percent_off():
+    rows = numbers.gradcheck_rows()
+    for near in (int(0.96 * rows), int(1.04 * rows)):
+        assert numbers.with_facts(f"about {near} rows") == f"about {near} rows"
+    for far in (int(0.94 * rows), int(1.06 * rows)):
+        assert numbers.with_facts(f"about\n{far} rows") == f"about\n{round(rows, -1)} rows"
+
+
 def test_tables_are_those_of_their_records():
     texts = {page.name: page.read_text("utf-8") for page in PAGES}
     stale = [name for name, text in texts.items() if numbers.write_tables().with_tables(text) != text]

@@ -30,8 +30,7 @@ GROUPS = {
     "large": lambda dtype: np.array([20.7, 55.3, 80.1, 1e4, 1e10]),
     "large, negative": lambda dtype: -np.array([20.7, 55.3, 80.1, 1e4, 1e10]),
 }
-PLAIN = {name: getattr(definitions, name) for name in (*ACTIVATIONS, "elu_plus_one") if name not in GATED}
-PLAIN["tanh"] = definitions.hyperbolic_tangent
+PLAIN = {name: getattr(definitions, name) for name in (*ACTIVATIONS, "tanh", "elu_plus_one") if name not in GATED}
 WITHOUT_BACKWARD = {
     "erf": (F.erf, definitions.error_function),
     "normal_cdf": (normal_cdf, definitions.cumulative),
@@ -63,7 +62,7 @@ ENTRIES = [
     ),
     *(
         Case(name, f"gates {words}", gates(group), entries(name), getattr(definitions, name), ENTRY)
-        for name in (*GATED, "glu")
+        for name in ("glu", *GATED)
         for words, group in GROUPS.items()
         if words != "near 0"
     ),

@@ -7,7 +7,8 @@ scaled to keep it in range: an Exact number cannot overflow.
 import numpy as np
 from mpmath import mp
 
-from tests.precision.exact import Exact, as_array, dot, exact, exp, log, normal_cdf, sqrt, tanh, total
+from tests.precision.exact import Exact, as_array, dot, exact, exp, log, normal_cdf, sqrt, total
+from tests.precision.exact import tanh as tanh_of_one
 
 
 def each(function):
@@ -55,7 +56,7 @@ gelu_tanh = each(lambda x: x * sigmoid(cubic(x) * 2))  # (1 + tanh(s)) / 2 = sig
 silu = each(lambda x: x * sigmoid(x))
 sigmoids = each(sigmoid)
 geglu, geglu_tanh, swiglu, glu = map(gated, (gelu, gelu_tanh, silu, sigmoids))
-hyperbolic_tangent = each(tanh)
+tanh = each(tanh_of_one)
 elu_plus_one = each(lambda x: x + 1 if x.value > 0 else exp(x))
 error_function = each(lambda x: Exact(mp.erf(x.value)))
 cumulative = each(normal_cdf)
@@ -227,7 +228,7 @@ def additive_attention(q, k, v, w):
     (B, T, A), S = q.shape, k.shape[1]
     scores, y = empty(B, T, S), empty(B, T, v.shape[-1])
     for n, t, s in np.ndindex(scores.shape):
-        scores[n, t, s] = dot([tanh(q[n, t, a] + k[n, s, a]) for a in range(A)], w)
+        scores[n, t, s] = dot([tanh_of_one(q[n, t, a] + k[n, s, a]) for a in range(A)], w)
     p = softmax(scores)
     for n, t, e in np.ndindex(y.shape):
         y[n, t, e] = dot(p[n, t], v[n, :, e])
@@ -240,8 +241,8 @@ def lstm(x, W, U, b, h, c):
     for t in range(T):
         a = product(x[:, t], W) + product(h, U) + b
         o, i, f = (sigmoids(a[:, gate * R : (gate + 1) * R]) for gate in range(3))
-        c = f * c + i * hyperbolic_tangent(a[:, 3 * R :])
-        h = y[:, t] = o * hyperbolic_tangent(c)
+        c = f * c + i * tanh(a[:, 3 * R :])
+        h = y[:, t] = o * tanh(c)
     return y
 
 
@@ -251,7 +252,7 @@ def gru(x, W, U, b, d, h):
     for t in range(T):
         a, k = product(x[:, t], W) + b, product(h, U)
         r, z = (sigmoids(a[:, rows] + k[:, rows]) for rows in (slice(R), slice(R, 2 * R)))
-        n = hyperbolic_tangent(a[:, 2 * R :] + r * (k[:, 2 * R :] + d))
+        n = tanh(a[:, 2 * R :] + r * (k[:, 2 * R :] + d))
         h = y[:, t] = z * h + (1 - z) * n
     return y
 
