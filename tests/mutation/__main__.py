@@ -1,9 +1,12 @@
 """Change every function of a module in every small way, and see whether the tests notice.
 
-    python -m tests.mutation functional.softmax          one module: about a minute
+    python -m tests.mutation functional.gelu             one function, and its backward
+    python -m tests.mutation functional.softmax          one file: about a minute
     python -m tests.mutation functional layers           whole folders: docs/proof.md has the times
     python -m tests.mutation layers --sample 50          50 of its mutants, drawn at random
     python -m tests.mutation functional.softmax --again  only what was not killed the last time
+
+Parts of a name may be left out, except for the last, while it is the only one: gelu, Linear.
 
 A mutant is the library with one change: + became -, a statement is missing, a condition is always true. It is planted
 in a process of its own, and the checks that run its line are tried one after another until one alarms. The outcome is
@@ -29,7 +32,7 @@ import numpy as np
 from minitransformer.system.progress import tqdm
 from tests.mutation import measuring, report
 from tests.mutation.judging import SURVIVED, Judge
-from tests.mutation.mutants import modules_of, mutants_of
+from tests.mutation.mutants import full_name, mutants_called
 
 TESTS = (
     "own: those of the same folder, the gradient checks of its level, and the refusals; near (default): also the other "
@@ -49,7 +52,7 @@ def parse(argv):
         "python -m tests.mutation", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "modules", nargs="+", metavar="MODULE", help="such as functional, layers.linear or training.loop"
+        "modules", nargs="+", metavar="NAME", help="such as functional, layers.linear, functional.gelu or Linear"
     )
     parser.add_argument("--sample", type=int, metavar="N", help="try only N mutants, drawn at random")
     parser.add_argument("--seed", type=int, default=0, help="of the sample (default 0)")
@@ -68,7 +71,12 @@ def parse(argv):
         default=20,
         help="seconds of checks for each survivor, besides the module's own tests (default 20)",
     )
-    return parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
+    try:
+        arguments.modules = list(map(full_name, arguments.modules))
+    except LookupError as error:
+        parser.exit(2, f"{parser.prog}: {error}\n")
+    return arguments
 
 
 def chosen(everything, equivalents, last, arguments):
@@ -88,7 +96,7 @@ def main(argv=None):
     """Judge the mutants, print the table, list the survivors -> exit status."""
     arguments = parse(argv)
     tqdm.monitor_interval = 0  # no thread, as the processes are copies of this one
-    everything = [mutant for name in arguments.modules for module in modules_of(name) for mutant in mutants_of(module)]
+    everything = [mutant for name in arguments.modules for mutant in mutants_called(name)]
     equivalents, results = report.read_equivalents(), report.Results(file_name(arguments.modules))
     last = results.read()
     mutants = chosen(everything, equivalents, last, arguments)

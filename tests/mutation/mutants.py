@@ -7,6 +7,8 @@ start processes, in which no bug is planted.
 
 import ast
 import contextlib
+import difflib
+import functools
 import importlib
 import inspect
 import pkgutil
@@ -18,6 +20,7 @@ from tests.mutation.operators import changes, is_left_out, number_of
 
 PACKAGE = "minitransformer"
 UNDER_MPI = "minitransformer.training.parallel.mpi"
+NOT_MUTATED = ("__init__", "__main__", "kernels", "gradcheck.subjects")  # no check is measured on a GPU, or on rows
 NOT_WALKED = {"decorator_list", "annotation", "returns", "type_comment", "ctx", "targets"}
 
 
@@ -65,6 +68,49 @@ class Mutant(NamedTuple):
     def line(self):
         """The number of the first of its lines."""
         return self.lines.start
+
+
+@functools.cache
+def all_names():
+    """{full name: the file, as a module} of each folder and file of the package, and of what the files define."""
+    names, root = {}, Path(importlib.import_module(PACKAGE).__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        module = ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
+        if not module.startswith(NOT_MUTATED):
+            defined = [node.name for node in ast.parse(path.read_text("utf-8")).body if hasattr(node, "name")]
+            names |= {module: module, **{f"{module}.{name}": module for name in defined}}
+    return names
+
+
+def full_name(name):
+    """The full name of a folder, file, class or function, of which parts may be left out: functional.gelu, or gelu.
+
+    Raises LookupError, with what it may have meant, for a name that nothing has, or several things.
+    """
+    names, (*path, last) = all_names(), name.split(".")
+    found = [name] if name in names else [each for each in names if is_shortened([*path, last], each.split("."))]
+    found = [each for each in found if each.rpartition(".")[0] not in found]  # a file, not what it has of its name
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise LookupError(f"{name} may be any of {', '.join(found)}")
+    ends = sorted({each.rpartition(".")[2] for each in names if set(path) <= set(each.split("."))})
+    near = [".".join([*path, end]) for end in difflib.get_close_matches(last, ends, 1)]
+    raise LookupError(f"nothing is called {name}{f'; did you mean {near[0]}?' if near else ''}")
+
+
+def is_shortened(some, parts):
+    """Whether `some` is `parts`, or what is left when some are left out, except for the last."""
+    rest = iter(parts)
+    return some[-1] == parts[-1] and all(part in rest for part in some)
+
+
+def mutants_called(name):
+    """Every mutant of a folder, a file, a class or a function, by its full name; of a function also its backward's."""
+    for module in modules_of(all_names()[name]):
+        for mutant in mutants_of(module):
+            if mutant.key.function == f"{name}_backward" or f"{mutant.key.function}.".startswith(f"{name}."):
+                yield mutant
 
 
 def modules_of(name):

@@ -17,7 +17,7 @@ from tests.mutation.__main__ import chosen, parse
 from tests.mutation.checks import Check
 from tests.mutation.judging import KILLED, SURVIVED, TIMED_OUT, Judge, Verdict
 from tests.mutation.measuring import Measured
-from tests.mutation.mutants import Key, difference, header, modules_of, mutants_of, places
+from tests.mutation.mutants import Key, difference, full_name, header, modules_of, mutants_called, mutants_of, places
 from tests.mutation.operators import changes
 
 GROUP = "tests.functional.test_softmax"
@@ -216,6 +216,37 @@ def test_a_crash_of_the_whole_process_is_a_kill(monkeypatch):
     monkeypatch.setitem(mutant.function.__globals__, "row_dot", lambda dp, p: 0.0)
     ((_, verdict),) = Judge(fake(monkeypatch, crash)).judge([mutant])
     assert verdict.outcome == KILLED
+
+
+GELU = ["functional.since_2017.activations.gelu", "functional.since_2017.activations.gelu_backward"]
+DROPOUT = [f"layers.dropout.Dropout.{name}" for name in ("__init__", "backward", "forward")]
+
+
+@pytest.mark.parametrize(
+    ("name", "functions"),
+    [("functional.gelu", GELU), ("gelu", GELU), (GELU[1], GELU[1:]), ("Dropout", DROPOUT), ("layers.Dropout", DROPOUT)],
+)
+def test_functions_and_classes_are_found_by_the_names_that_a_reader_types(name, functions):
+    assert sorted({mutant.key.function for mutant in mutants_called(full_name(name))}) == functions
+
+
+def test_a_bare_name_means_the_file_before_what_it_defines():
+    assert full_name("softmax") == "functional.softmax"
+    assert full_name("functional.softmax_backward") == "functional.softmax.softmax_backward"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("functional.gelo", "nothing is called functional.gelo; did you mean functional.gelu?"),
+        ("linear", "linear may be any of functional.linear, layers.linear"),
+        ("xyzzy", "nothing is called xyzzy"),
+    ],
+)
+def test_a_name_that_nothing_has_or_several_things_is_refused_in_one_line(name, words, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        parse([name])
+    assert capsys.readouterr().err == f"python -m tests.mutation: {words}\n"
 
 
 def test_equivalents_are_known_by_their_content_and_not_tried():
