@@ -61,8 +61,7 @@ WORD = "attention"
 # ![The Transformer, with the shape of each value, and the ways of the gradient](../plots/00_reverse_whole.png)
 #
 # This is the map of the machine, whose boxes you need not know yet. From lesson 01 on you build them, each with its
-# blue arrow, the forward pass, and its orange arrow, the gradient. (The shortcuts have one, too, left out here.)
-# Nothing is differentiated automatically.
+# blue arrow, the forward pass, and its orange arrow, the gradient. Nothing is differentiated automatically.
 #
 # > **2017.** Vaswani and seven colleagues published "Attention Is All You Need". Three older threads meet in their
 # > machine: backpropagation, which Rumelhart, Hinton and Williams made popular in 1986; the LSTM of Hochreiter and
@@ -162,16 +161,15 @@ lesson.save(figure)
 # Each small square is a table of weights, from the box "cross-attention" of the map. A row belongs to a letter to be
 # written, and shows how much the model looks at each letter of your word, from 0 (white) to 1 (the darkest blue). On
 # the left the square is pale, until its upper right corner turns dark: to write the first letter, look at the last one.
-# In the end a line goes from there to the lower left, or with `--fast` begins to. This is how the rule looks from
-# outside; lesson 21 asks how far to trust it.
+# In the end a line goes from there to the lower left, or with `--fast` begins to. Lesson 21 asks how far to trust it.
 
 # %% [markdown]
 # ## A model small enough to print
 #
 # Nobody can look at so many numbers. So a second model, with only 826, goes with us through the whole course. It knows
 # the letters «o», «p», «s» and «t», and in every lesson it reads "stop" and writes "pots". We stopped its training
-# early, on purpose: it reverses 332 of the 340 words of one to four such letters, but it is not sure. Here are its
-# probabilities, one row for each token written:
+# early: it reverses 332 of the 340 words of one to four such letters, but it is not sure. Here are its probabilities,
+# one row for each token written:
 
 # %%
 p = example["output.p"]  # (T, V)
@@ -193,8 +191,9 @@ lesson.save(figure, "example")
 #
 #     p_j = exp(z_j) / Σ_i exp(z_i)
 #
-# [In the explorer: raise the logit of «p» to 6. What is left for «o»? Guess
-# first.](../minitransformer/explorer/page/index.html#embed=output.p[1,3]&turn=output.z[1,4])
+# [In the explorer: raise the logit of «p» to 6. What is left for «o»? Guess first. (There m is the largest logit of the
+# row, and n the sum of exp(z −
+# m).)](../minitransformer/explorer/page/index.html#embed=output.p[1,3]&turn=output.z[1,4])
 #
 # ## What does doubt cost?
 #
@@ -302,6 +301,9 @@ lesson.compare("words of 13 letters that are right, in per cent", guess_13, 100 
 # Gradients that you can trust come first (01 to 04), then attention (05 to 08), the rest of the machine (09 to 12),
 # training it and using it (13 to 16), and what came before the paper and after it (17 to 25). On the way, ask each
 # number how it reaches the loss.
+#
+# **In papers:** such a model is *sequence-to-sequence* (seq2seq, Sutskever et al. 2014) or an *encoder-decoder* (Cho et
+# al. 2014).
 
 # %% [markdown]
 # ## Going deeper
