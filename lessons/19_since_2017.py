@@ -92,13 +92,12 @@ guess = ...  # per cent of the whole gain that RoPE brings alone
 #     (R_t q)·(R_j k) = qᵀ R_(j−t) k                     t and j are gone, and j − t is left
 #
 # **Turn the query by its own position and the key by its own, and of the two positions the score sees only their
-# distance.** It holds from the first step of training. Values are not turned: what is handed over should not depend on
-# where it was found.
+# distance.** Values are not turned: what is handed over should not depend on where it was found.
 
 # %% [markdown]
 # A head of D features has D/2 such pairs, and pair i has its own angle, the ω_i of lesson 09 (with D instead of C). The
 # running example has D = 3, so one pair turns and the last feature stays. From its decoder's self-attention, head 0, we
-# take the query of the position that reads «o» and writes «t», row o→t for short, and the key of the «p» before it.
+# take the query of row o→t and the key of the «p» before it.
 
 # %%
 x = example["decoder.self.x"]
@@ -156,9 +155,8 @@ lesson.judge("dquery", dquery)
 #     dx_i = Σ_j dy_j (R_t)_ji                           over all outputs that x_i reaches
 #     dx   = R_tᵀ dy = R_(−t) dy                         a sum over the first index is the transpose
 #
-# The transpose is what we found above: turning back. The gradient of our query is R_(−2) R_1 k = R_(−1) k, which
-# depends on the distance only, as it must. Only the angles have to be remembered, and dx is exactly as long as dy, so a
-# rotation can neither blow a gradient up nor let it vanish.
+# The gradient of our query is R_(−2) R_1 k = R_(−1) k, which depends on the distance only. Only the angles have to be
+# remembered, and dx is exactly as long as dy, so a rotation can neither blow a gradient up nor let it vanish.
 
 # %% Ours
 ours = turn(arrived[None], np.array([[-2.0]]))[0]
@@ -326,11 +324,15 @@ lesson.compare("per cent of the whole gain that RoPE brings alone", guess, share
 # library's own experiment (docs/since-2017.md), with three layers and five seeds, RoPE is worth 0.216 ± 0.025 nats, and
 # all six together 0.205 ± 0.053.
 #
-# So were five papers wrong? No: most of the five are for other things than the loss of a small model (and this lesson
-# does not tell them apart). SwiGLU is for the loss, and brings 0.020 nats in that experiment. With twelve layers and
-# 240 steps, the paper's block does not begin to learn, and with pre-norm it does. Grouped keys are there for memory,
-# RMSNorm and the lack of biases for speed and simplicity. When a paper reports a gain, ask at which size it was
-# measured, with how many seeds, and what else was changed that day.
+# So were five papers wrong? No: most of the five are for other things than the loss of a small model. SwiGLU is for the
+# loss, and brings 0.020 nats in that experiment. With twelve layers and 240 steps, the paper's block does not begin to
+# learn, and with pre-norm it does. Grouped keys are there for memory, RMSNorm and the lack of biases for speed and
+# simplicity. When a paper reports a gain, ask at which size it was measured, with how many seeds, and what else was
+# changed that day.
+#
+# **In papers:** grouped keys are *grouped-query attention* (GQA), one head of keys for all is *multi-query attention*
+# (MQA, Shazeer 2019), silu is also *swish* (Ramachandran et al. 2017), and a gated product a *GLU* (Dauphin et al.
+# 2016).
 
 # %% [markdown]
 # ## Going deeper
