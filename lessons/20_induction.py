@@ -15,12 +15,12 @@
 # back to where the last token stood before, and reads on from there.
 #
 # Then she asks a model that has two layers and has been trained for ten seconds. Each of its texts is 8 to 16 random
-# tokens, of 32 kinds, repeated until there are 32. No two texts are alike, so there is nothing to learn by heart, and a
-# guess is right in 3 of 100 cases. The model is right in 98 of 100, in texts that it has never seen.
+# tokens, of 32 kinds, repeated until there are 32. A guess is right in 3 of 100 cases. The model is right in 98 of 100,
+# in texts that it has never seen.
 #
 # Its weights cannot hold the answers, because the answers are made up as the text is drawn. What they hold must be a
-# procedure, like the friend's. Today we write one down, in two heads and without any training, and then look for it in
-# the trained model.
+# procedure, like the friend's. Today we write one down, in two heads, without training, and then look for it in the
+# trained model.
 
 # %% Imports
 from support.lab import BLUE, GREY, ORANGE, begin, error, plt, running_example
@@ -55,7 +55,7 @@ example = running_example()
 #
 # and x_t and x_j, in layer 1, are a token and its position, nothing else? What makes the place of «p» special is that
 # «o» stands before it, and that is written neither in the vector of «p» nor in that of the row. Exchange the token
-# before j, and s_tj stays the same, whatever W_q and W_k are. More heads only repeat the question.
+# before j, and s_tj stays the same, whatever W_q and W_k are.
 #
 # The row can find the other «o», which has the same token. But that place hands over only what it has, and
 # it does not have its successor: a causal mask (lesson 07) never lets it look ahead.
@@ -91,8 +91,8 @@ lesson.judge("asks", asks)
 #     head of layer 1      asks for the position before mine, and copies its letter into the empty features
 #     head of layer 2      asks for the position that has heard my letter, and copies its letter
 #
-# Each head has four matrices, and each of them only picks features. A score of 20 wins against a score of 0 by a factor
-# of e²⁰, which is as good as a weight of 1 (lesson 03).
+# Each head has four matrices, and each only picks features. A score of 20 wins against a score of 0 by a factor of e²⁰,
+# which is as good as a weight of 1 (lesson 03).
 
 
 # %% Ours
@@ -147,8 +147,7 @@ lesson.check("our head of layer 2, against the library's attention", error(says,
 #             = y_t W_q2 W_k2ᵀ y_jᵀ                   a dot product of two rows is row times column
 #             = y_t W_q2 W_k2ᵀ x_jᵀ + Σ_i p_ji y_t W_q2 W_k2ᵀ (x_i W_v1 W_o1)ᵀ
 #
-# The last line puts in y_j, and multiplies out. The first term compares y_t with token j itself, the second with each
-# token i that j has looked at, and it needs
+# The first term compares y_t with token j itself, the second with each token i that j has looked at, and it needs
 #
 #     (x_i W_v1 W_o1)ᵀ = W_o1ᵀ W_v1ᵀ x_iᵀ
 #
@@ -182,8 +181,8 @@ lesson.check("scores of layer 2 = direct + carried", error(direct + carried, sco
 # %% [markdown]
 # ## Does training find it?
 #
-# Nobody tells a model to build two heads that fit each other. We train two GPTs (decoders without cross-attention), of
-# one layer and of two, with four heads in each layer, feed-forward networks, norms and the rest.
+# We train two GPTs (decoders without cross-attention), of one layer and of two, with four heads in each layer,
+# feed-forward networks, norms and the rest.
 #
 # **Your number.** Two layers get 98 of 100 tokens, and guessing gets 3. How many will one layer get?
 
@@ -250,8 +249,7 @@ print("layer 2, weight on tokens after copies: ", *(f"{share:.2f}" for share in 
 #
 # Above is one text of 32 tokens, with a period of 8. The head of layer 1, on the left, puts about half of its weight,
 # 0.49, on the token before. In layer 2, on the right, the lines begin where the text repeats, 7 places back (the period
-# − 1), where the copies of the row's token have their successors. Unlike ours, no single pair does all the work (see
-# Going deeper).
+# − 1), where the copies of the row's token have their successors. Unlike ours, no single pair does all the work.
 #
 # At the lower left you should see the blue curve leave the orange one after some 200 steps. If both rise together, all
 # of your texts have the same period, and a distance is enough.
@@ -279,12 +277,16 @@ print(f"the most frequent token 7 to 15 places back is right in {100 * rule:.0f}
 
 # %% [markdown]
 # A text repeats after 8 to 16 tokens, so the answer *must* stand 7 to 15 places back, and 0.8 of the weight, on
-# average, lies there. The model only does not know which of the nine it is. Nor does the rule, but it is right in 26 of
+# average, lies there. The model just doesn't know which of the nine it is. Nor does the rule, but it is right in 26 of
 # 100 cases, not in 11: some tokens repeat by chance, with period 8 the answer stands there twice, and early rows have
 # fewer places. One layer has learned how far away the answer is, because a distance is a fact about positions. It
 # cannot learn *which* it is, because that is a fact about what stands before.
 #
 # Its curve alone shows a model that learns something. To see what, look inside, and ask what could be right without it.
+#
+# **In papers:** Elhage et al. (2021) call x with all that is added to it the *residual stream*, W_q W_kᵀ the *QK
+# circuit*, W_v W_o the *OV circuit*, our composition *K-composition*, and our head of layer 1 a *previous-token head*.
+# To use what was just read is *in-context learning*.
 
 # %% [markdown]
 # ## Going deeper
