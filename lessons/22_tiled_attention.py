@@ -108,7 +108,7 @@ lesson.judge("total", total)
 #     o = (exp(m_left − m) total_left o_left + exp(m_right − m) total_right o_right) / total
 #
 # So o is a mean of two means, each weighted by its total, once both totals are on one scale. The right half has the
-# share 1.31 / 1.77, and here it stands beside your guess.
+# share 1.31 / 1.77.
 
 # %% Ours
 shares = np.exp([m_left - m, m_right - m]) * [total_left, total_right]
@@ -117,8 +117,8 @@ lesson.compare("share of the right half", guess, shares[1])
 
 # %% [markdown]
 # That is the 56 % of «o» and the 17 % of «p» from lesson 05, found without the weight of any single key. And a merge
-# gives a report again, which can be merged with the next, and so on. **A row may forget its keys if it remembers three
-# things: the largest score, the total, and the answer so far.**
+# gives a report again, which can be merged with the next. **A row may forget its keys if it remembers three things: the
+# largest score, the total, and the answer so far.**
 #
 # ![Left: one tile exists at a time. Right: one row reads its keys, tile by tile](../plots/22_tiled_attention.png)
 #
@@ -190,7 +190,7 @@ lesson.check("o from tiles of 2, against lesson 05's", error(o, example["cross.o
 # A tile knows only a few of these terms. If it takes the average over its own keys, the gradient is wrong.
 #
 # **Your line.** The row has kept its answer, though, and do has come in from above. Write the average price of all rows
-# from these two arrays, (T, D). It helps to put in what a price is.
+# from these two arrays, (T, D).
 
 # %%
 price = ...  # your line: the average price p·dp of each row, (T, 1)
@@ -344,8 +344,10 @@ lesson.check("against 1/2 + 1/3 + ... + 1/64", abs(moves.mean() - expected), 0.2
 # %% [markdown]
 # It is fewer than four times. The keys come in no particular order, so the largest score of the first i tiles is
 # equally likely to be in any of them, and the i-th tile brings a new one with the probability 1/i. The sum of 1/i from
-# 2 to 64 is 3.74, and with a thousand times as many tiles it would be only 10.6. Such a row soon knows what is large,
-# and then nearly every rescaling multiplies by 1.
+# 2 to 64 is 3.74, and with a thousand times as many tiles it would be only 10.6.
+#
+# **In papers:** rescaling as tiles arrive is *online softmax*, logsum the *log-sum-exp* (LSE), a report an *attention
+# state*, making the weights again *recomputation*, and do_t·o_t the D_i of FlashAttention (Dao et al. 2022).
 
 # %% [markdown]
 # ## Going deeper
