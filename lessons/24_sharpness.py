@@ -99,7 +99,7 @@ lesson.compare("steps until the distance is more than 100", guess, away)
 
 # %% [markdown]
 # It takes 49 steps, and after ten of them you are only 2.6 away. A rate that is a little too large looks harmless for a
-# while, which will matter in the surprise.
+# while.
 #
 # ## 826 directions
 #
@@ -216,8 +216,8 @@ lesson.check("12 steps, against all 826 columns", error(sharpness, eigenvalues[-
 lesson.check("the library's Lanczos", error(largest_eigenpairs(product, len(theta)).values[0], eigenvalues[-1]), 1e-9)
 
 # %% [markdown]
-# Three products give 332.24, and twelve give 332.3692, right to all digits that are printed. So Lina's limit is
-# 2/332.37 = 0.0060: her 0.03 was five times too far, while her 0.003 was almost exactly 1/332.37.
+# Three products give 332.24, and twelve give 332.3692, right to all printed digits. So Lina's limit is 2/332.37 =
+# 0.0060: her 0.03 was five times too far, while her 0.003 was almost exactly 1/332.37.
 #
 # The next eigenvalues are 105, 48 and 37, and the smallest is −8.56: along that last direction descent moves away with
 # every rate, though slowly. And 205 of the 826 are 0, for flat directions such as those of the key biases.
@@ -229,8 +229,7 @@ lesson.check("the library's Lanczos", error(largest_eigenpairs(product, len(thet
 #     L(θ − lr g) ≈ L − lr g·g + ½ lr² g·(J g)
 #
 # That is below L as long as lr < 2 g·g/(g·(J g)), and the curvature along g, g·(J g)/(g·g), is 305. It is almost the
-# sharpness, because g points nearly along the sharpest direction. (One step feels the curvature along g; 2/λ is the
-# limit for going on.)
+# sharpness, because g points nearly along the sharpest direction.
 
 # %%
 LRS = np.linspace(0.0, 0.016, 33)
@@ -241,8 +240,8 @@ print(f"curvature along g: {curvature:.1f}. The parabola is back at {L:.3f} with
 print("the loss itself is back between", *(f"{lr:.4f}" for lr in LRS[np.flatnonzero(after > L)[0] - 1 :][:2]))
 
 # %% [markdown]
-# By the parabola the loss is back where it was at lr = 0.0065, and in truth it is at 0.0112. (That the best step is
-# just at 2/λ is an accident.) So curvature knows the limit to within a factor of two, while the gradient knows of none.
+# By the parabola the loss is back where it was at lr = 0.0065, and in truth it is at 0.0112. So curvature knows the
+# limit to within a factor of two, while the gradient knows of none.
 #
 # ## The surprise
 #
@@ -338,6 +337,9 @@ lesson.save(figure)
 # > whole batch and measured what nobody had watched: the sharpness rises to 2/lr and stays there, at the edge of
 # > stability, as they called it. The tools were old: Cornelius Lanczos found eigenvalues from products alone in 1950,
 # > and Barak Pearlmutter showed in 1994 that a product with the Hessian costs about as much as a gradient.
+#
+# **In papers:** J u is a *Hessian-vector product* (HVP), the largest λ is λ_max, the rise of the sharpness *progressive
+# sharpening*, and its stay at 2/lr the *edge of stability* (Cohen et al. 2021).
 
 # %% [markdown]
 # ## Going deeper
