@@ -10,17 +10,17 @@
 #
 # ## A mistake that makes no noise
 #
-# From the next lesson on you derive every gradient of the Transformer by hand, and you will make mistakes. A wrong
-# gradient makes no noise: the code runs, the loss falls, and the model stays a little worse than it could be.
+# From the next lesson on you derive every gradient by hand, and you will make mistakes. A wrong gradient makes no
+# noise: the code runs, the loss falls, and the model stays a little worse than it could be.
 #
-# Let us catch one in the act, in our model from lesson 00, which reads "stop" and writes "pots" and eos, the end. Each
-# of these T = 5 tokens is a row, named by what it reads and what it must write: bos→p, p→o, and so on, where bos is the
-# beginning. In row p→o the right letter «o» has the logit 5.559, but the wrong letter «p» has 4.705, and «o» gets only
-# 70 %. How much would it help to raise z_o, the logit of «o»? We need ∂L/∂z_o, which these lessons call dz_o: a `d`
-# before a name means the gradient of the loss with respect to it.
+# Let us catch one in the act. Our model from lesson 00 reads "stop" and writes "pots" and eos, the end. Each of these T
+# = 5 tokens is a row, named by what it reads and what it must write: bos→p, p→o, and so on, where bos is the beginning.
+# In row p→o the right letter «o» has the logit 5.559, but the wrong letter «p» has 4.705, and «o» gets only 70 %. How
+# much would it help to raise z_o, the logit of «o»? We need ∂L/∂z_o, which these lessons call dz_o: a `d` before a name
+# means the gradient of the loss with respect to it.
 #
-# Two colleagues have derived dz_o for you, and one says −0.0605, the other −0.1211. The signs agree, so with either
-# number gradient descent raises z_o, and the loss falls. Who is right?
+# Two colleagues have derived dz_o, and one says −0.0605, the other −0.1211. The signs agree, so with either number
+# gradient descent raises z_o, and the loss falls. Who is right?
 
 # %% Imports
 from support.graph import Graph
@@ -104,7 +104,7 @@ print(f"L = {loss(z):.6f}")
 #     two-sided    (f(x + h) − f(x − h)) / 2h   = f' + (h²/6) f''' + ...     error of order h²
 #
 # For z_o, f'' = p_o (1 − p_o)/5 = 0.0422, so with h = 0.1 the one-sided error is about 0.05 · 0.0422 = 0.0021, as we
-# saw. A smaller h would be better.
+# saw.
 
 # %% [markdown]
 # ## What a step rounds off
@@ -131,8 +131,7 @@ lesson.judge("best_h", best_h)
 #     |f''|/2 − eps |f| / h² = 0      and so      h = √(2 eps |f| / |f''|)
 #
 # If f and f'' are not far from 1, the best h and the best error are both about √eps = 1.5e-8, and half of the digits
-# are lost. The two-sided difference keeps two thirds: at h = ∛eps = 6.1e-6 its error is about ∛eps² = 3.7e-11 (see
-# Going deeper).
+# are lost. The two-sided difference keeps two thirds: at h = ∛eps = 6.1e-6 its error is about ∛eps² = 3.7e-11.
 
 # %% [markdown]
 # ## A step to the side
@@ -157,8 +156,8 @@ lesson.judge("slope", slope)
 #
 #     Im f(x + ih) / h = f' − (h²/6) f''' + ...
 #
-# Here this is −0.006051/0.1 = −0.0605. The two parts are kept apart, each with 16 digits of its own, so h may be as
-# small as 1e-30. **Step to the side, into the imaginary direction, and nothing is subtracted, so no digit is lost.**
+# Here this is −0.006051/0.1 = −0.0605. Each part has 16 digits of its own, so h may be as small as 1e-30. **Step to the
+# side, into the imaginary direction, and nothing is subtracted, so no digit is lost.**
 #
 # > **1967.** Newton and Leibniz let h go to 0 on paper, which no computer can. James Lyness and Cleve Moler showed how
 # > to differentiate numerically by way of complex numbers. It became widely known when William Squire and George Trapp
@@ -242,14 +241,14 @@ lesson.check("the second colleague has 1/3 in each entry", error(signature, 1 / 
 # %% [markdown]
 # ## All gradients at once
 #
-# So far each entry costs one computation of the loss, but u may be any direction. Write all parameters of a model in
-# one long vector θ, and draw a random u. The chain rule says that at h = 0
+# So far each entry costs one computation of the loss. Write all parameters of a model in one long vector θ, and draw a
+# random direction u. The chain rule says that at h = 0
 #
 #     d/dh L(θ + h u) = Σ_j (∂L/∂θ_j) u_j
 #
 # The complex step finds the left side in one forward pass. It must equal Σ_j g_j u_j, where g is our own gradient, from
-# the backward pass; if an entry of g is wrong, only an unlikely accident hides it. So one forward pass of the library's
-# whole Transformer judges all of its gradients (guess 2).
+# the backward pass; if an entry of g is wrong, only an unlikely accident hides it. So one forward pass judges all
+# gradients of the library's Transformer (guess 2).
 
 # %%
 from minitransformer.example import load_example
@@ -308,6 +307,9 @@ for judge, best in million.items():
 # It falls from 11 digits to 6, while the complex step keeps all 16, because the million is in the real part and the
 # derivative in the imaginary part. This is no trick: a single weight moves a tiny part of a real loss, and the rest
 # acts like such a constant. A test with differences must then be tolerant, and small wrong terms slip through.
+#
+# **In papers:** two-sided differences are *central differences*, comparing a backward pass with them is *gradient
+# checking*, and Σ_j g_j u_j is the *directional derivative* along u, or a *Jacobian-vector product* (JVP).
 
 # %% [markdown]
 # ## Going deeper

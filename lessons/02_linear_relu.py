@@ -13,8 +13,7 @@
 # Our tiny model reads "stop" and should write "pots". Its decoder, the half that writes, works on five rows at once,
 # each named by what it has just read and what it must write next. Four of them do well, but row p→o gives «o» 70 % and
 # «p» 30 %. The loss turns this into a complaint (lesson 03), which travels back through the model. By the time it
-# reaches the feed-forward network of the decoder, the complaint of row p→o has become six numbers, one for each output
-# of the network:
+# reaches the decoder's feed-forward network, the complaint of row p→o has become six numbers, one for each output:
 #
 #     dy = (0.075, −0.007, −0.025, −0.078, 0.054, −0.019)
 #
@@ -178,8 +177,7 @@ gradients = feed_forward_backward(dy, x, a, r, W_1, W_2)
 # > Linnainmaa in 1970, for rounding errors, and Paul Werbos in 1974. Units then had a smooth slope; ReLU, which
 # > Kunihiko Fukushima used in 1969, became usual only after 2010.
 #
-# To act on the blame, subtract 0.3 times its gradient from each of the 110 numbers, and leave the rest of the model as
-# it is.
+# To act on the blame, subtract 0.3 times its gradient from each of the 110 numbers.
 
 # %%
 from support.numbers import numbers
@@ -210,18 +208,15 @@ lesson.compare("row bos→p after the step of 0.3, in per cent", guess_bos, 100 
 # it, and falls from 95 % to 89 %. A longer step is a warning: at 1.0 our row reaches 96 %, and bos→p is down to 40 %.
 # All rows share the 110 numbers, which is why dW sums over the tokens, and why steps are small.
 #
-# Does this prove our gradients right? The end of the lesson shows how little a falling loss proves.
-#
 # ## The shapes nearly know it
 #
-# You do not have to learn these formulas by heart. Write down the shapes of x, W and dy, and only one product fits.
+# Do not learn these formulas by heart: write down the shapes of x, W and dy, and only one product fits.
 #
 # ![Shapes of the linear layer, forward and backward](../plots/02_linear_relu_shapes.png)
 #
 # One of the eight products fits dW. But let W be square, C = F, as some matrices of attention are (lesson 08), and two
-# fit: dyᵀ x, which is dW transposed, has the same shape. In dx, dy W fits as well as dy Wᵀ, and no error message will
-# ever tell you. If N equals C and F, all eight fit. So give every axis of a test a length of its own, and check the
-# numbers too:
+# fit: dyᵀ x, which is dW transposed, has the same shape. In dx, dy W fits as well as dy Wᵀ, and no error message tells
+# you. If N equals C and F, all eight fit. So give every axis of a test a length of its own, and check the numbers too:
 
 # %%
 from minitransformer.gradcheck import complex_step  # the gradient of a number f(x), as in lesson 01
@@ -305,14 +300,18 @@ if not lesson.fast:
 # %% [markdown]
 # ![Training with wrong gradients](../plots/02_linear_relu.png)
 #
-# Three curves run together, and one stays above. (If your gray curve stays above as well, your task needs the four
-# matrices.) The transposed dW does no harm: 100 % of the unseen words come out right, as with the right gradient. The
-# control says why: with no gradient at all for the four matrices it is 100 % too, because the layers around a random
-# matrix learn, and adapt to it. The wrong dx is worse, because it garbles the complaint for every layer below: 22 % of
-# the words, and 91 % from another start. But its curve falls, smoothly, for 600 steps, and without the blue curve next
-# to it, you would call it a slow learner and try another learning rate.
+# Three curves run together, and one stays above. (If your gray curve does, too, your task needs the four matrices.) The
+# transposed dW does no harm: 100 % of the unseen words come out right, as with the right gradient. The control says
+# why: with no gradient at all for the four matrices it is 100 % too, because the layers around a random matrix learn,
+# and adapt to it. The wrong dx is worse, because it garbles the complaint for every layer below: 22 % of the words, and
+# 91 % from another start. But its curve falls, smoothly, for 600 steps, and without the blue curve next to it, you
+# would call it a slow learner and try another learning rate.
 #
 # So a falling loss is no evidence that a gradient is right. The complex step is, and takes a second.
+#
+# **In papers:** dy is the *upstream gradient*, dy Wᵀ a *vector-Jacobian product* (VJP), the network a *multilayer
+# perceptron* (MLP), a unit that is always off a *dead ReLU*, and the lesson's question *credit assignment* (Minsky
+# 1961).
 
 # %% [markdown]
 # ## Going deeper

@@ -11,15 +11,15 @@
 # ## Right, but not sure
 #
 # Our model has read "stop" and has written «p». Its row p→o must say which token comes next. The last layer gives it
-# one number for each of the V = 7 tokens that it knows, and these numbers are called logits, z:
+# one number for each of the V = 7 tokens that it knows, the logits z:
 #
 #     pad      bos      eos      o        p        s        t
 #     −1.215   −3.728   −7.717   5.559    4.705    0.561    −3.150
 #
-# The letter «o» has the largest logit, and «o» is right. Is there anything left to learn? Yes, because «p» is close
-# behind, and one more step of training, on other words, may put it ahead. But how would gradient descent know? The
-# number of wrong rows stays the same when the weights move a little, until it jumps. We need a number that says how
-# wrong the logits are, and that moves whenever they do.
+# The letter «o» has the largest logit, and «o» is right. Is anything left to learn? Yes: «p» is close behind, and
+# another step of training, on other words, may put it ahead. But how would gradient descent know? The number of wrong
+# rows stays the same when the weights move a little, until it jumps. We need a number that says how wrong the logits
+# are, and moves whenever they do.
 
 # %% Imports
 from support.lab import BLUE, GREY, ORANGE, ROWS, TARGET_OUT, VOCABULARY, begin, error, plt, running_example, show
@@ -64,12 +64,12 @@ guess_floor = ...  # the smallest loss, in nats
 #     p_i = exp(z_i) / Σ_j exp(z_j)
 #
 # In our row the exponentials are 0.30, 0.02, 0.00, 259.45, 110.50, 1.75 and 0.04, with the sum 372.06, so «o» gets
-# 259.45 / 372.06 = 0.697. If you add the same number to all logits, all exponentials get the same factor, and p stays
-# as it is. So code first subtracts the largest logit, and no exponential overflows.
+# 259.45 / 372.06 = 0.697. Adding the same number to all logits gives all exponentials the same factor, and p stays as
+# it is. So code first subtracts the largest logit, and no exponential overflows.
 #
 # Then charge the model −ln of the probability that it gave to the right token, which is 0 for a probability of 1, and
 # 0.361 in our row, and grows without bound as the probability goes to 0. The logarithm turns the probability of a word,
-# a product, into a sum, so that each token can be charged alone.
+# a product, into a sum, so each token can be charged alone.
 #
 # Write p* for the probabilities that the loss wants: 1 for the right token, and 0 for all others. The loss is then the
 # cross-entropy, a mean over the N tokens that count. (Padding does not count.)
@@ -124,7 +124,7 @@ print(f"mean {L:.4f}")
 # others. Each row of J sums to 0, because p does not change when all logits move together, and each column sums to 0,
 # because the probabilities always sum to 1.
 #
-# Backward, a logit reaches the loss through the probabilities that it touches (lesson 02), and it touches them all:
+# Backward, a logit reaches the loss through the probabilities that it touches (lesson 02), all of them:
 #
 #     dz_i = Σ_j dp_j J_ji
 #          = Σ_j dp_j p_j (1[j = i] − p_i)
@@ -132,7 +132,7 @@ print(f"mean {L:.4f}")
 #          = p_i (dp_i − Σ_j p_j dp_j)
 #
 # The sum Σ_j p_j dp_j is the mean of dp, weighted by p, so a logit gets a gradient if its own dp differs from the mean.
-# This line holds for any dp, whatever comes after the softmax, and attention will need it (lessons 05 and 06).
+# It holds for any dp, and attention will need it (lessons 05 and 06).
 
 # %% [markdown]
 # ## What the loss says
@@ -244,8 +244,8 @@ lesson.compare("the share of «t» with the mistake, in per cent", guess_rare, r
 #
 # ## A loss that cannot reach 0
 #
-# A wanted probability of 1 asks for infinite logits, because no finite ones make p exactly 1. Label smoothing asks for
-# a little less: it takes a share ε from the right token and spreads it over all V tokens, the right one included.
+# A wanted probability of 1 asks for infinite logits. Label smoothing asks for a little less: it takes a share ε from
+# the right token and spreads it over all V tokens, the right one included.
 #
 #     p*_i = (1 − ε) 1[i = right] + ε/V
 #
@@ -280,8 +280,11 @@ lesson.compare("the floor, in nats", guess_floor, floor)
 # Here all wrong logits are equal, and the right one leads. Both curves begin at ln V = 10.519 and fall. The blue one
 # ends at 0, but the orange one touches the floor at a lead of 12.7, and rises again, because now the model is too sure.
 #
-# Look at who pays. The right token accounts for 0.095 of the 1.377 nats, and the rest, 93 % of the floor, is charged
-# for the 36,999 wrong tokens. So a loss that is stuck at 1.4 may be very good news.
+# The right token accounts for 0.095 of the 1.377 nats, and the rest, 93 % of the floor, is charged for the 36,999 wrong
+# tokens. So a loss that is stuck at 1.4 may be very good news.
+#
+# **In papers:** −ln p of the right token is its *negative log-likelihood* (NLL), exp(L) is the *perplexity* (Jelinek et
+# al. 1977), ln Σ_j exp(z_j) is *log-sum-exp*, and label smoothing is due to Szegedy et al. (2016).
 
 # %% [markdown]
 # ## Going deeper

@@ -13,15 +13,15 @@
 # Our tiny model reads "stop" and writes "pots", and its vocabulary has seven tokens: pad, bos, eos (for padding,
 # beginning and end), «o», «p», «s» and «t». A token's place in this list, from 0, is its id, so "stop" is 5, 6, 3, 4.
 # These numbers are names, but a linear layer (lesson 02) would take them for quantities: «t» would always count 6/5 as
-# much as «s». So each token gets a vector of its own, C = 6 numbers that gradient descent can choose freely. The V = 7
+# much as «s». So each token gets its own vector, C = 6 numbers that gradient descent can choose freely. The V = 7
 # vectors are the rows of one matrix E, the *embeddings*.
 #
 # The output has the opposite problem. The decoder's last layer returns six numbers for each position, and each of the
-# seven tokens needs a score. The paper uses the same matrix here, too, so the row of «o» has three jobs:
+# seven tokens needs a score. The paper uses the same matrix, so the row of «o» has three jobs:
 #
 # * the encoder reads it, in "stop";
 # * the decoder reads it, in bos, «p», «o», «t», «s»;
-# * the output compares with it, to decide whether to write an «o».
+# * the output compares with it, to decide whether to write «o».
 #
 # Which of the three jobs teaches these six numbers most?
 
@@ -98,8 +98,8 @@ lesson.check("lookup = product with one-hot rows", error(one_hot @ E, e), 0.0)
 #     one_hot_nw = 1[ids_n = w]                         n counts the tokens that are read
 #     e_nc = Σ_w one_hot_nw E_wc = E[ids_n, c]          e = one_hot E
 #
-# So a lookup is a linear layer with the weights E and no bias, which is why E can learn. (Nobody computes it like this:
-# for the paper's batches of 25,000 tokens, V = 37,000 and C = 512, it takes 474 billion products, nearly all with 0.)
+# So a lookup is a linear layer without a bias, and E can learn. (Nobody computes it like this: for the paper's batches
+# of 25,000 tokens, V = 37,000 and C = 512, it takes 474 billion products, nearly all with 0.)
 #
 # > **2003.** Yoshua Bengio, Réjean Ducharme, Pascal Vincent and Christian Jauvin gave each word of a language model a
 # > vector of its own, which learns with everything else; ten years later word2vec made such vectors famous. That the
@@ -112,7 +112,7 @@ lesson.check("lookup = product with one-hot rows", error(one_hot @ E, e), 0.0)
 #
 #     ∂e_nj/∂E_wc = 1[ids_n = w] 1[j = c]
 #
-# But E_wc may be read many times, and the chain rule adds over everything that E_wc moves, so over all n and j:
+# But E_wc may be read many times, so the chain rule adds over all n and j:
 #
 #     dE_wc = Σ_n Σ_j de_nj 1[ids_n = w] 1[j = c]
 #           = Σ_n 1[ids_n = w] de_nc                    dE = one_hotᵀ de
@@ -123,7 +123,7 @@ lesson.check("lookup = product with one-hot rows", error(one_hot @ E, e), 0.0)
 # `dE[ids] += de` looks like this sum, but NumPy copies the rows dE[ids], adds de, and writes the copy back, so when an
 # id comes twice, the second write overwrites the first. Then «t» gets (1000, 1000), «o» gets (100, 100), and there is
 # no error message. A test with "stop", in which no letter comes twice, passes. But among 25,000 tokens, some as common
-# as "the", it loses 71 % of the gradients (see Going deeper). `np.add.at` adds all.
+# as "the", it loses 71 % of the gradients. `np.add.at` adds all.
 
 
 # %%
@@ -167,9 +167,9 @@ lesson.judge("dE_output", dE_output)
 # %% [markdown]
 # ## Three gradients for one row
 #
-# Pretend that each job has a matrix of its own, E_source, E_target and E_output, and that the three are tied: if the
-# entry E_wc moves by a small h, it moves by h in all three. To first order, the loss moves by h dE_source_wc + h
-# dE_target_wc + h dE_output_wc, and if you divide by h,
+# Pretend that each job has its own matrix, E_source, E_target and E_output, and that the three are tied: if E_wc moves
+# by a small h, it moves in all three. To first order, the loss moves by h dE_source_wc + h dE_target_wc + h
+# dE_output_wc, and if you divide by h,
 #
 #     dE = dE_source + dE_target + dE_output
 #
@@ -193,7 +193,7 @@ for use, part in parts.items():
 #
 # Nearly all of the gradient of the row of «o» comes from the source: that part has the length 1.64, while the output
 # sends 0.30, and the target 0.07 (guess 2). So the row of «o» is not taught where the model hesitates between «o» and
-# «p», but where the encoder reads the «o». This is one word, late in training (for a fresh model, see below).
+# «p», but where the encoder reads the «o». This is one word, late in training.
 #
 # ## Checked
 #
@@ -256,8 +256,8 @@ lesson.check("a random matrix that reads and writes: the parts add", error(readi
 #
 # ## A test
 #
-# A small Transformer (C = 64, one layer in each stack) learns to copy words of up to 8 letters, in three forms, with
-# two random starts each:
+# A small Transformer (C = 64, one layer in each stack) learns to copy words of up to 8 letters, in three forms, from
+# two random starts:
 #
 #     the paper's     E of size 1/√C, times √C on the way in
 #     no factor       E of size 1/√C
@@ -304,6 +304,9 @@ if not lesson.fast:
 #
 # Size 1 is bad, with 0.36: the way out does want small numbers. But "without √C the tokens drown" is not a law, and one
 # easy task does not show that √C is useless in translation.
+#
+# **In papers:** one matrix for input and output is *weight tying*, its job at the output the *unembedding* (Elhage et
+# al. 2021) or *LM head*, and the sum over repeated ids a *scatter-add*.
 
 # %% [markdown]
 # ## Going deeper

@@ -43,9 +43,9 @@ example = running_example()
 # %% [markdown]
 # ## A dictionary that always answers
 #
-# A dictionary in Python works like that: you bring a query, and it returns the value whose key is equal. For our
-# purpose it has two faults: if no key is equal, it returns nothing, and it has no derivative, because a query that
-# moves a little gets the same answer or a quite different one.
+# A dictionary in Python works like that: you bring a query, and it returns the value whose key is equal. It has two
+# faults: if no key is equal, it returns nothing, and it has no derivative, because a query that moves a little gets the
+# same answer or a quite different one.
 #
 # **Attention is a dictionary that always answers: it compares the query with all keys, and returns a weighted mean of
 # all values.** The better a key fits, the more its value counts. And since the answer changes smoothly with the query,
@@ -71,7 +71,7 @@ example = running_example()
 #
 #     q·k = 0.714 · 4.908 + 0.028 · 0.708 − 1.451 · 0.228 = 3.19
 #
-# Divided by √D = √3 this is the score 1.844. (More on the division below.)
+# Divided by √D = √3 this is the score 1.844.
 #
 # **Your line.** Before you read on, write the scores of row p→o with all four keys, from q[1] (D,), k (S, D) and D.
 
@@ -145,7 +145,7 @@ guess_size = ...  # the typical size of q·k, for D = 64
 #               = Σ_d 1 = D                                    only the D terms with i = d remain
 #
 # So the typical size of a dot product, the root of its mean square, is √D, which is 8 for the paper's D = 64. Divided
-# by √D it has the variance 1 for any D, and the size of the scores no longer depends on the width that you choose.
+# by √D it has the variance 1 for any D, and the size of the scores no longer depends on the width.
 
 # %%
 rng = np.random.default_rng(55)
@@ -170,18 +170,18 @@ lesson.compare("typical size of q·k for D = 64", guess_size, variance[64] ** 0.
 #
 #     J_ij = ∂p_i/∂s_j = p_i (1[i = j] − p_j)
 #
-# We measure how much gets through by the size of J, the root of the sum of its squared entries, written ‖J‖. ("Going
-# deeper" shows why.) With two keys all four entries are p_0 p_1 or −p_0 p_1, so ‖J‖ = 2 p_0 p_1. For equal scores this
-# is 0.5, and for the scores 1 and 0 it is 0.393. For the scores 8 and 0 it is 0.00067, which is 586 times less. And 8
-# is a typical dot product for D = 64. This is the danger that the paper names: large dot products push the softmax to
-# where its gradient is extremely small.
+# We measure how much gets through by the size of J, the root of the sum of its squared entries, written ‖J‖. With two
+# keys all four entries are p_0 p_1 or −p_0 p_1, so ‖J‖ = 2 p_0 p_1. For equal scores this is 0.5, and for the scores 1
+# and 0 it is 0.393. For the scores 8 and 0 it is 0.00067, which is 586 times less. And 8 is a typical dot product for D
+# = 64. This is the danger that the paper names: large dot products push the softmax to where its gradient is extremely
+# small.
 #
 # [In the explorer: set the score of «o» to 8. How much is left of the gradient of this score?
 # Guess first.](../minitransformer/explorer/page/index.html#embed=cross.ds[0,1,2]&turn=cross.s[0,1,2])
 #
 # But ‖J‖ is taken at the scores, and queries and keys are one step further back, at the dot products. A score is a dot
-# product divided by √D, so by the chain rule they feel ds/√D only. The division that protects the softmax takes a share
-# of the gradient for itself.
+# product divided by √D, so they feel ds/√D only. The division that protects the softmax takes a share of the gradient
+# for itself.
 #
 # **Your guess.** Take 64 keys and D = 64, and leave out the division. How many times as much gradient reaches the dot
 # products of a typical query? (Less than 1 if the division helps.)
@@ -218,7 +218,7 @@ lesson.compare("without the division, over with it, 64 keys", guess_times, media
 # ## From scratch, and checked
 #
 # Here is attention forward, and backward from dp, the gradient of the weights, to that of the dot products. (The
-# gradients of q, k and v are lesson 06.) We compare with the complex step and with the library.
+# gradients of q, k and v are lesson 06.)
 
 
 # %%
@@ -291,6 +291,10 @@ squares = {keys: np.sort(np.square(sizes[keys, 64]), axis=-1)[::2] for keys in K
 share = {keys: values[:, -400:].sum(axis=-1) / values.sum(axis=-1) for keys, values in squares.items()}
 for keys in KEYS:
     print(f"{keys:4d} keys: a tenth of the queries has these shares of the sum of ‖J‖²:", share[keys].round(2))
+
+# %% [markdown]
+# **In papers:** this is *scaled dot-product attention*, without √D Luong's *dot* attention (2015), scores are also
+# *attention logits* or *energies*, and a softmax that passes hardly any gradient is *saturated*.
 
 # %% [markdown]
 # ## Going deeper

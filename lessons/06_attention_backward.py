@@ -12,9 +12,9 @@
 #
 # Our model has read «p» and must write «o», to which it gives a probability of 0.70. The loss wants more.
 #
-# In lesson 05 we watched row p→o look at the source: 56 % at «o», but also 22 % at «t» and 17 % at «p». You and I know
-# that it should have looked at «o» alone, but the gradient cannot read. All that the layers above send back is the
-# gradient of what the row got from head 0, three numbers without a letter:
+# In lesson 05 we watched row p→o look at the source: 56 % at «o», but also 22 % at «t» and 17 % at «p». You know that
+# it should have looked at «o» alone, but the gradient cannot read. All that the layers above send back is the gradient
+# of what the row got from head 0, three numbers without a letter:
 #
 #     do = (0.1894, 0.1222, 0.0180)
 #
@@ -64,7 +64,7 @@ example = running_example()
 #
 #     dv_jd = Σ_t p_tj do_td                          dv = pᵀ do       (S, D)
 #
-# (Both are lesson 02, with the input p and the matrix v.)
+# (Both are lesson 02, with input p and matrix v.)
 #
 # In row p→o, the letter «o» is key 2, and handed over the value v_2 = (−0.8163, −1.4823, −1.0204), so its price is
 #
@@ -130,7 +130,7 @@ lesson.judge("ds_row", ds_row)
 # Three facts follow:
 #
 # * *A row of ds sums to 0*: Σ_j p_j dp_j − (Σ_j p_j) p·dp = p·dp − p·dp. What one score gains, the others lose.
-# * *A letter with the weight 0 gets ds_j = 0*, because the first factor is 0: nobody looks there, however good it is.
+# * *A letter with the weight 0 gets ds_j = 0*, because the first factor is 0.
 # * *A letter with the weight 1 gets ds_j = 0*, because it *is* the average, and the second factor is 0. Right or wrong,
 #   a row that is sure teaches only the values that it looks at.
 #
@@ -160,7 +160,7 @@ lesson.judge("ds_row", ds_row)
 #
 # ![Row p→o, forward and backward](../plots/06_attention_backward.png)
 #
-# This is row p→o, forward in blue and backward in orange, with what it sends to the key and value of «o».
+# This is row p→o, with what it sends to the key and value of «o».
 
 # %% [markdown]
 # ## In code
@@ -203,8 +203,8 @@ lesson.check("the gradients of the keys sum to 0", np.abs(dk.sum(axis=0)).max(),
 # Row p→o gets by far the largest gradients, while the last row, which gives eos a probability of 0.999, has little to
 # learn.
 #
-# Are the five lines right? We try them on random numbers, with lengths that all differ, so that no wrong shape fits.
-# The loss is the sum of do ∘ o for a random do, because its gradient with respect to o is that do.
+# Are the five lines right? We try them on random numbers, with lengths that all differ. The loss is the sum of do ∘ o
+# for a random do, which is its gradient with respect to o.
 
 # %%
 rng = np.random.default_rng(6)
@@ -230,8 +230,8 @@ lesson.check("all three, against the library's", worst, 1e-13)
 # %% [markdown]
 # ## Let descent run
 #
-# Take row p→o, keep its prices, and let descent move the scores by −ds, again and again. Then do so from a worse start,
-# where «p» has the score 2, 4, 6 or 8, the others 0.
+# Take row p→o, keep its prices, and let descent move the scores by −ds. Then do so from a worse start, where «p» has
+# the score 2, 4, 6 or 8, the others 0.
 #
 # **Your guess.** From a lead of 2 it takes 12 steps until «o» has more than half. How many does it take from a lead of
 # 8?
@@ -263,9 +263,9 @@ lesson.compare("steps from a lead of 8", guess_steps, steps[8])
 # %% [markdown]
 # ![Descent on the scores of one row](../plots/06_attention_backward_descent.png)
 #
-# On the left the average price falls from −0.054 towards −0.354, the price of «o», and crosses the line of «s» on its
-# way. If yours rises, it walks along the gradient instead of against it. On the right, the larger the lead, the longer
-# a curve waits before it rises; if all four rise at once, the factor p_j is missing.
+# On the left the average price falls from −0.054 towards −0.354, the price of «o», and crosses the line of «s». If
+# yours rises, it walks along the gradient instead of against it. On the right, the larger the lead, the longer a curve
+# waits before it rises; if all four rise at once, the factor p_j is missing.
 #
 # ## The surprise
 #
@@ -277,6 +277,9 @@ lesson.compare("steps from a lead of 8", guess_steps, steps[8])
 # more than half of the weight. Each further 2 makes the weight of «o», a factor of its gradient, about e² = 7.39 times
 # smaller, and in the end the wait grows by nearly as much. With fixed prices, a row learns quickly while it hesitates,
 # and hardly at all once it is sure.
+#
+# **In papers:** p_j (dp_j − p·dp) is the *vector-Jacobian product* (VJP) of the softmax, p·dp − dp_j an *advantage* in
+# reinforcement learning, and p·dp the D_i of FlashAttention (Dao et al. 2022).
 
 # %% [markdown]
 # ## Going deeper

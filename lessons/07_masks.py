@@ -80,8 +80,8 @@ example = running_example()
 #     score        0.822     −0.031    1.175     −0.610    1.106
 #     exp          2.274     0.970     3.237     0.543     3.021        sum 10.045
 #
-# Only bos and «p» are allowed; training never used the other three scores, and by chance the highest is that of «o»,
-# the answer itself. A plain softmax gives it 3.237/10.045 = 0.322.
+# Only bos and «p» are allowed; training never used the other three scores, and by chance the highest is that of «o». A
+# plain softmax gives it 3.237/10.045 = 0.322.
 #
 # **Your lines.** Write the mask as an array of booleans, True where row t may look at row j. Then write the weights of
 # row p→o under this mask.
@@ -220,7 +220,7 @@ for name, gradient in zip("qkv", attention_backward(upstream, attention(**inputs
 # ## Two words in one batch
 #
 # Now the model reads "stop" and "to" together. An array has no ragged edge, so "to" gets two padding tokens, which mean
-# nothing, yet have keys and values like all others.
+# nothing, yet have keys and values.
 
 # %%
 model = load_example().model
@@ -296,7 +296,7 @@ lesson.check("our model sees too far by", leak_test(reach), 0)
 # How bad is a leak? Take data with nothing to learn: T = 8 letters, each drawn at random from 16, and each row must
 # name the next. We train three small models, library GPTs of one layer and one head with our attention. The first has
 # the right mask, and the second sees one letter too many. The third has the right mask too, but multiplies it onto the
-# weights after the softmax, o = (p ∘ allowed) v, so that no forbidden value is ever added to an answer.
+# weights after the softmax, o = (p ∘ allowed) v, so that no forbidden value is ever read.
 #
 # **Your guess.** At which loss, in nats, do the second and the third model end?
 
@@ -332,9 +332,9 @@ lesson.compare("loss of the second model", guess_second, final["one too many"])
 lesson.compare("loss of the third model", guess_third, final["multiplied after"])
 
 # %% [markdown]
-# The honest model ends at 2.773: it has found out that there is nothing to find. The second ends at 0.347, and its
-# training curve is a dream. But give it the right mask, because in use there is no future to look at, and its loss is
-# about 10 nats, far worse than guessing. And the third model, which reads no forbidden value, ends at 0.348.
+# The honest model ends at 2.773: there is nothing to find. The second ends at 0.347, and its training curve is a dream.
+# But with the right mask, as in use, its loss is about 10 nats. And the third model, which reads no forbidden value,
+# ends at 0.348.
 
 # %%
 models["one too many"].attention.allowed = right
@@ -377,8 +377,11 @@ lesson.save(figure)
 # about 1.5 times the one before. It explains 97 % of the variance of ln share, and the row's own letter most of the
 # rest. One real number is plenty of room for a leak.
 #
-# No gradient check could have found it, because all gradients are right, of a model that cheats, and on real text
-# nobody knows the best loss. But the leak test says 7 tokens too far, before the first step.
+# No gradient check could have found it, because all gradients are right, and on real text nobody knows the best loss.
+# But the leak test says 7 tokens too far, before the first step.
+#
+# **In papers:** the causal mask is also a *look-ahead mask*, −∞ added to the scores an *attention bias*, a model with
+# such a mask *autoregressive*, and what the mask prevents *information leakage*.
 
 # %% [markdown]
 # ## Going deeper

@@ -73,7 +73,7 @@ example = running_example()
 #
 #     (0.714, 0.028, −1.451, −0.984, 0.327, −0.563)
 #
-# The first three are the query of head 0, which you know, and the others belong to head 1.
+# The first three are the query of head 0, and the others that of head 1.
 #
 # **Your line.** Now the heads need an axis of their own, before the last two, because `@` multiplies those. Bring the
 # queries of all rows into the shape (H, T, D).
@@ -89,7 +89,7 @@ lesson.judge("q_heads", q_heads)
 #
 #     (T, C)  reshape →  (T, H, D)  transpose →  (H, T, D)
 #
-# In code there is one more axis, B, for the sequences of a batch.
+# In code there is one more axis, B, for the batch.
 
 
 # %%
@@ -106,10 +106,9 @@ def merge(x):
 # %% [markdown]
 # ## The reshape that mixes the letters
 #
-# Why not reshape the keys to (H, S, D) at once, since the shape would be right? A reshape does not move a single
-# number: it reads the same numbers in the same order, and only begins new rows elsewhere. The keys of "stop" begin with
-# the six numbers of «s», then come the six of «t». Head 0 gets the first half of all numbers, and that is «s» and «t»,
-# whole:
+# Why not reshape the keys to (H, S, D) at once? A reshape does not move a single number: it reads the same numbers in
+# the same order, and only begins new rows elsewhere. The keys of "stop" begin with the six numbers of «s», then come
+# the six of «t». Head 0 gets the first half of all numbers, and that is «s» and «t», whole:
 #
 # ![The right split, and the reshape without a transpose](../plots/08_multi_head.png)
 #
@@ -129,8 +128,8 @@ def merge(x):
 # "Concatenate, then multiply" means that each head writes C numbers, and the results are added (and then the bias b_o).
 # To switch head 1 off, we set W_o1 to 0.
 #
-# Attention itself is the library's, which is ours of lessons 06 and 07. (`split` and `merge` are arguments, because we
-# will try wrong ones.)
+# Attention itself is the library's (lessons 06 and 07). (`split` and `merge` are arguments, because we will try wrong
+# ones.)
 
 
 # %%
@@ -197,7 +196,7 @@ def backward(dy, x, M, layer, H, cache, split=split, merge=merge):
 
 
 # %% [markdown]
-# We compare it with a loop over small matrices, as the paper writes it, with the complex step, and with the library.
+# We compare it with a loop over small matrices, with the complex step, and with the library.
 
 
 # %%
@@ -272,12 +271,11 @@ for head, part in enumerate(np.split(y_hand[0], 2, axis=-1)):
 
 # %% [markdown]
 # Head 0 reads "?sto", and head 1 "pots". (The "?" is position 0, before which nobody stands, so its query is 0, and it
-# gets one quarter of each letter: a softmax cannot say "nothing".) Now the «t» holds an «s» and an «o» in different
-# features, and knows which is which.
+# gets one quarter of each letter: a softmax cannot say "nothing".) Now the «t» holds «s» and «o» in different features.
 #
 # ## Which test notices?
 #
-# How would you find the bare reshapes in your own code? We try three tests on them, and on the right layer:
+# How would you find the bare reshapes in your own code? We try three tests:
 #
 # * gradient: the backward pass is compared with the complex step.
 # * leak: with a causal mask, the last token changes, and no earlier output may change.
@@ -349,8 +347,10 @@ lesson.compare("tests that notice the bare reshapes", guess_tests, sum(value > 1
 # permutation test notices.
 #
 # If only one of the two is a bare reshape, pieces land on other letters, and the leak test notices. But a colleague who
-# forgets one transpose may well forget both, so keep all three tests, since each is blind to something that another one
-# sees.
+# forgets one transpose may well forget both, so keep all three tests: each is blind to something that another one sees.
+#
+# **In papers:** this is *multi-head attention* (MHA), one product for all of q, k and v a *fused* or *packed QKV
+# projection*, D the *head dimension*, and cutting heads off *head pruning* (Michel et al. 2019).
 
 # %% [markdown]
 # ## Going deeper

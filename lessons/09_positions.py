@@ -13,9 +13,9 @@
 # stop, tops, spot, post, pots, opts: six words, made of the same four letters. Our model writes each of them backwards
 # without a mistake, which takes six different answers.
 #
-# But look at the pieces that we have so far. A lookup (lesson 04) gives «o» the same vector wherever it stands, and
-# attention (lesson 05) compares vectors and takes means without ever asking who comes first. To such a model a word is
-# a bag of letters, and the six words are the same bag.
+# But a lookup (lesson 04) gives «o» the same vector wherever it stands, and attention (lesson 05) compares vectors and
+# takes means without ever asking who comes first. To such a model a word is a bag of letters, and the six words are the
+# same bag.
 
 # %% Imports
 import itertools
@@ -122,7 +122,7 @@ lesson.check("self-attention shuffles its outputs as its inputs", error(o_post, 
 #
 # Everything else in the encoder works on each row alone, so the memory M is shuffled, too. Cross-attention adds over
 # the rows of M, and a sum does not care about the order of its terms. So the decoder *is* invariant: it gives the same
-# answer to all 24 orders of the four letters. Here is the trained model, with its positions and without them.
+# answer to all 24 orders of the four letters.
 
 # %%
 words = ["stop", "tops", "spot", "post", "pots", "opts"]
@@ -151,10 +151,10 @@ lesson.check("without positions, 24 orders have the same logits", np.ptp(logits,
 #
 #     x = √C e + PE                                             (T, C)
 #
-# The number t itself would be a bad choice: in a long text it becomes 1,000, next to letters of size 1. How do people
-# write large numbers with small signs? One answer hangs on the wall: a clock has a fast hand, which tells near times
-# apart but soon comes round, and slow hands, which tell far times apart. PE has C/2 hands. From one position to the
-# next, hand i turns by the angle ω_i, and we store its tip, how far right and how far up:
+# The number t itself would be a bad choice: in a long text it becomes 1,000, next to letters of size 1. A better one
+# hangs on the wall: a clock has a fast hand, which tells near times apart but soon comes round, and slow hands, which
+# tell far times apart. PE has C/2 hands. From one position to the next, hand i turns by the angle ω_i, and we store its
+# tip, how far right and how far up:
 #
 #     PE_t,2i     = sin(ω_i t)
 #     PE_t,2i+1   = cos(ω_i t)            ω_i = 1 / 10000^(2i/C)          i < C/2
@@ -312,9 +312,9 @@ lesson.compare(f"nats with both mistakes after {steps // 2} steps", guess, loss_
 # ![A right and a wrong table, dot products of positions, and learning curves](../plots/09_positions.png)
 #
 # Both tables above are stripes (white is −1, dark is 1), and each looks right on its own. Below on the left you should
-# see a thin blue *line*, because the dot product does not depend on t; if yours is a band like the orange one, your
-# pairs are broken. On the right, four colors go down, and gray stays above the floor, 0.733 nats: without positions,
-# the best model gives the same probability to all orders of a bag.
+# see a thin blue *line*, the same for every t; if yours is a band like the orange one, your pairs are broken. On the
+# right, four colors go down, and gray stays above the floor, 0.733 nats: without positions, the best model gives the
+# same probability to all orders of a bag.
 #
 # ## The surprise
 #
@@ -327,6 +327,9 @@ lesson.compare(f"nats with both mistakes after {steps // 2} steps", guess, loss_
 # all its rotations, but a loss of 0.16, the mean of two starts that differ widely: in nine positions, only 7 of its 32
 # features move by more than 0.1, where in the right table 13 do. The rotation is beautiful, but this model did not need
 # it.
+#
+# **In papers:** PE is an *absolute*, *sinusoidal* positional encoding, a learned one a *position embedding* (Gehring et
+# al. 2017), and scores that see the distance alone use *relative positions* (Shaw et al. 2018).
 
 # %% [markdown]
 # ## Going deeper

@@ -18,8 +18,8 @@
 # 0.876; make it ten times as large, and it is 0.999. A softmax that is this sure passes almost no gradient back (lesson
 # 06). An accident of size would decide how sharply a token looks, and whether it still learns.
 #
-# Worse, sizes multiply: a layer whose output is 1.2 times as large as its input seems harmless, but 24 of them make
-# 1.2²⁴ = 79.5, and with 0.8 they make 0.8²⁴ = 0.0047.
+# Worse, sizes multiply: a layer whose output is 1.2 times its input seems harmless, but 24 of them make 1.2²⁴ = 79.5,
+# and with 0.8 they make 0.8²⁴ = 0.0047.
 
 # %% Imports
 from support.graph import Graph
@@ -130,12 +130,12 @@ lesson.compare("numbers of x̂ that move", guess, np.count_nonzero(np.abs(change
 
 # %% [markdown]
 # If μ and σ had stayed where they were, x̂_0 would have moved by 0.1/1.300 = 0.077, and the others not at all. But x̂_0
-# moves by 0.058 only, and the others move down, by up to 0.023. So x_0 reaches the loss on more than one path.
+# moves by 0.058 only, and the others move down, by up to 0.023. So x_0 has more than one path to the loss.
 #
 # ## Three paths
 #
 # The gradient dy comes from above, and the step y_i = γ_i x̂_i + β_i turns it into dx̂_i = γ_i dy_i. From x to x̂ there
-# are three paths, here for our row, forward in blue and backward in orange.
+# are three paths, here for our row.
 #
 # ![The three paths of row p→o, with its numbers](../plots/10_layer_norm_graph.png)
 #
@@ -193,8 +193,7 @@ show("dx of row p→o", [*(path[1] for path in paths.values()), dx[1]], [*paths,
 # %% [markdown]
 # ## From scratch, and checked
 #
-# Here are the three paths in one line. The check uses random γ, β and dy, different axis lengths, and an ε of 0.1, so
-# that a mistake with it would show.
+# Here are the three paths in one line, checked with an ε of 0.1, so that a mistake with it would show.
 
 
 # %%
@@ -240,7 +239,7 @@ lesson.check("dx equal to the library's", error(found[0], layer.backward(upstrea
 # gradient on the way down.**
 #
 # The two means do exactly this: mean(dx̂) is the part of dx̂ along the ones, and x̂ mean(dx̂ ∘ x̂) = x̂
-# (dx̂·x̂)/(x̂·x̂) the part along x̂, because x̂·x̂ = C. Both are subtracted.
+# (dx̂·x̂)/(x̂·x̂) the part along x̂, because x̂·x̂ = C.
 #
 # With C = 3 you can see it. The token x = (3, 1, −1) has μ = 1, and x − μ = (2, 0, −2) lies in the plane of all vectors
 # with sum 0. Divided by σ = 1.633 it has the length √3, as every token has, so they all end up on one circle. Now let
@@ -256,8 +255,8 @@ lesson.check("dx equal to the library's", error(found[0], layer.backward(upstrea
 
 # %% [markdown]
 # On the left, gray arrows take tokens to the plane, and blue ones end on the circle. On the right, for the same loss,
-# you should see orange arrows that are tangents. If yours are not, the path through σ is missing, and if they leave the
-# plane, the path through μ.
+# you should see orange tangents. If yours are not, the path through σ is missing, and if they leave the plane, the path
+# through μ.
 #
 # The picture also answers guess 1: ten times the token is the same point of the circle, so y and dx̂ stay, and only 1/σ
 # changes. dx is a tenth, so large rows get small gradients.
@@ -291,8 +290,8 @@ lesson.check("right: both cosines are 0", max(signature["right"]), 1e-13)
 
 # %% [markdown]
 # Each path makes one of the two cosines 0. If only the first is not 0, look for the path through μ, and if only the
-# second, for the path through σ. If neither is 0, both are missing, or γ stands outside the means:
-# γ ∘ (dy − mean(dy) − ...). That mistake is sly, because it makes no difference in a new layer, whose γ are all 1.
+# second, for the path through σ. If neither is 0, both are missing, or γ stands outside the means: γ ∘ (dy − mean(dy) −
+# ...). That mistake makes no difference in a new layer, whose γ are all 1.
 #
 # ## The surprise
 #
@@ -315,6 +314,9 @@ lesson.compare("per cent off at C = 512", guess_off, 100 * off[512])
 #
 # So in a wide model the wrong backward pass is nearly right. It may well train, and a test that allows 10 % lets it
 # pass, while the two cosines find it at any width.
+#
+# **In papers:** γ and β are the *gain* and the *bias* (Ba et al. 2016), and that a shift or a stretch of x changes
+# nothing is *re-centering* and *re-scaling invariance* (Zhang and Sennrich 2019).
 
 # %% [markdown]
 # ## Going deeper

@@ -57,7 +57,7 @@ example = running_example()
 #
 # 1. Four models are to repeat each token, which takes no sub-layer at all: with the norm after the sum or before the
 #    sub-layer, and with or without warm-up (a learning rate that rises slowly from 0). Which of them learn it?
-# 2. In those that do not learn: is the gradient too small from the beginning, or does it become so?
+# 2. In those that do not: is the gradient too small from the beginning, or does it become so?
 #
 # ## One sum, two paths back
 #
@@ -68,8 +68,7 @@ example = running_example()
 #     y    = LayerNorm(sum)
 #
 # Backward begins at the last line. LayerNorm takes dy to dsum (lesson 10), and cross-attention takes the gradient of
-# its answer to a gradient of what it has read, here through the queries (lesson 06). (Keys and values send their part
-# to M.)
+# its answer to a gradient of what it has read, here through the queries (lesson 06).
 
 # %%
 x, f_x = example["cross.x"], example["cross.y"]
@@ -120,21 +119,20 @@ show("lengths", row_lengths, ROWS, ["x", "f(x)", "dsum", "through f"])
 #     mean of mask = 0.1 · 0 + 0.9 · 1/0.9 = 1
 #     sum   = x + mask ∘ f(x)           so     d(f(x)) = mask ∘ dsum
 #
-# Thanks to the division, the mean of mask ∘ f(x) is f(x), so after training we simply leave the mask out. Backward must
-# use the mask that forward drew. And the mask goes on f(x), not on the sum, where it would cut the identity path, too:
-# a feature would survive 24 sub-layers with a probability of only 0.9²⁴ = 0.080.
+# Thanks to the division, the mean of mask ∘ f(x) is f(x), so after training we leave the mask out. Backward must use
+# the mask that forward drew. And the mask goes on f(x), not on the sum: there, a feature would survive 24 sub-layers
+# with a probability of only 0.9²⁴ = 0.080.
 #
 # ## The norm that moved
 #
-# Few questions about the Transformer are asked more often: why does the code not do what the paper says? The paper's
-# text (section 3.1) and its figure 1 put the norm after the sum, while much of the code in use puts it before the
-# sub-layer:
+# Few questions about the Transformer are asked more often: why does the code not do what the paper says? Its section
+# 3.1 and figure 1 put the norm after the sum, but much code puts it before the sub-layer:
 #
 #     post-norm   y = LayerNorm(x + mask ∘ f(x))        the paper, BERT
 #     pre-norm    y = x + mask ∘ f(LayerNorm(x))        GPT-2, T5, LLaMA, the Annotated Transformer
 #
-# Both are right, but they are two models with different gradients. In pre-norm nothing on the identity path is
-# normalized, and x grows from sum to sum, so the model has one more norm at its very end.
+# Both are right: two models with different gradients. In pre-norm nothing on the identity path is normalized, and x
+# grows from sum to sum, so the model has one more norm at its very end.
 #
 # ![Two sub-layers with post-norm, and with pre-norm](../plots/11_residuals_norms.png)
 #
@@ -209,8 +207,7 @@ for add_norm, placement in ((post_norm, "post"), (pre_norm, "pre")):
 #
 # In pre-norm this factor is 1. So in post-norm the gradient should vanish on its way down, and the lower layers should
 # not learn. To see, we build an untrained stack of 12 encoder layers, whose 24 sub-layers are each followed by "add &
-# norm", between an embedding and the same matrix as output (lesson 04). How large is dx at its bottom, if it is 1 at
-# the top?
+# norm". How large is dx at its bottom, if it is 1 at the top?
 
 # %%
 guess = ...  # the length of dx below 24 post-norm sub-layers, if it is 1 above them
@@ -269,7 +266,7 @@ lesson.compare("post-norm, |dx| at the bottom", guess, sizes(stack.dx)[0])
 # About the identity path the argument is right: only 0.012 of the gradient gets through (more than 0.00024, because σ
 # is less than √2 here). But the whole gradient does not vanish at all: at the bottom it is 2.3 times as large as at the
 # top, and 5.6 times in pre-norm. What the norms take, the sub-layers give back. A correct argument about one path says
-# nothing about the sum of all paths.
+# nothing about the sum of all.
 #
 # ## With and without warm-up
 #
@@ -319,15 +316,14 @@ for (placement, warmup), (losses, gradients, rows) in runs.items():
 #
 # ## The surprise
 #
-# Three of four learn (guess 1). Post-norm without warm-up does not, on any of four seeds: its loss stays at ln
-# 10 = 2.303, the price of a guess among ten letters. After ten steps, 0.00004 of the gradient reaches the bottom. But
-# at first it was all there, so what happened?
+# Three of four learn (guess 1). Post-norm without warm-up does not, on any of four seeds: its loss stays at ln 10 =
+# 2.303, a guess among ten letters. After ten steps, 0.00004 of the gradient reaches the bottom. But at first it was all
+# there, so what happened?
 #
 # Before the first step, the rows at the top of the stack differ by 0.70 of their length, and after it by 0.08. All
-# weights of all 24 sub-layers have moved by 0.007 at once, and now a sub-layer adds much the same to every row (see
-# Going deeper). Each sum grows by a part that all rows share, each norm divides by the new σ, and the differences
-# between the rows shrink, 24 times over. After ten steps they are down to 0.00004, and the model gives the same answer
-# for every token.
+# weights of all 24 sub-layers have moved by 0.007 at once, and now a sub-layer adds much the same to every row. Each
+# sum grows by a part that all rows share, each norm divides by the new σ, and the differences between the rows shrink,
+# 24 times over. After ten steps they are down to 0.00004, and the model gives the same answer for every token.
 #
 # And the gradient? On the way up, each sub-layer with its norm multiplies a small difference between rows by its
 # Jacobian, and on the way down, it multiplies the gradient by the transpose of the same Jacobian. What shrinks the one
@@ -337,6 +333,10 @@ for (placement, warmup), (losses, gradients, rows) in runs.items():
 # (guess 2). With warm-up, the first steps are too small to do the damage. A small learning rate helps as well: at 0.001
 # the same model learns without warm-up. And in pre-norm the rows have their own way to the top, whatever the sub-layers
 # add.
+#
+# **In papers:** the identity path is a *skip connection* and x on it the *residual stream* (Elhage et al. 2021), the
+# two places of the norm are *post-LN* and *pre-LN* (Xiong et al. 2020), and rows that become alike are *rank collapse*
+# (Dong et al. 2021).
 
 # %% [markdown]
 # ## Going deeper

@@ -422,6 +422,10 @@ lesson.compare("per cent of dM that is missing", guess_missing, 100 * missing)
 # How would she notice? The angle between the encoder's wrong gradient and the right one has a cosine of 0.77, so a
 # small step against the wrong one still goes downhill. The loss falls, the mistake stays, and only a gradient check
 # shows it.
+#
+# **In papers:** going back over all wires of a *computational graph* is *reverse-mode automatic differentiation*, what
+# each forward keeps for it are *saved activations*, Σ_j u_j g_j is a *Jacobian-vector product* (JVP), and M is the
+# *encoder output* or the *encoder's hidden states*.
 
 # %% [markdown]
 # ## Going deeper

@@ -18,9 +18,9 @@
 # off.
 #
 # Count a parameter in units ten times smaller: θ is ten times as large then, g a tenth, and for the same move lr must
-# be 100 times as large. So there is no reason why one rate should suit two parameters. Adam, the paper's optimizer, has
-# a different answer: all parameters move about equally far, by lr. And lr changes during training, in a curve named
-# after Noam Shazeer, one of the paper's authors.
+# be 100 times as large. Why should one rate suit two parameters? Adam, the paper's optimizer, has a different answer:
+# all parameters move about equally far, by lr. And lr changes during training, in a curve named after Noam Shazeer, one
+# of the paper's authors.
 
 # %% Imports
 from support.lab import BLUE, GREEN, GREY, ORANGE, VOCABULARY, begin, error, plt
@@ -83,9 +83,8 @@ print(f"sizes {np.abs(g[not_zero]).min():.3g} to {np.abs(g).max():.3g}")
 #     m₁ ← β₁ m₁ + (1 − β₁) g           β₁ = 0.9
 #     m₂ ← β₂ m₂ + (1 − β₂) g²          β₂ = 0.98
 #
-# (Most texts call them m and v, but v already means value.) The mean of g evens out the noise of the batches, and the
-# root of the mean of g² is the size to divide by. But both means begin at 0, so in the first steps they are too small.
-# To see by how much, unroll the first line:
+# The mean of g evens out the noise of the batches, and the root of the mean of g² is the size to divide by. But both
+# means begin at 0, so at first they are too small. To see by how much, unroll the first line:
 #
 #     m₁ = (1 − β₁) (g now + β₁ g one step ago + β₁² g two steps ago + ...)
 #
@@ -151,7 +150,7 @@ lesson.save(figure, "numbers")
 # %% [markdown]
 # ![The gradient of E, and its first step](../plots/13_adam_noam_numbers.png)
 #
-# The row of «pad» has no gradient above 0.001 in size, and its entries move just as far as all others.
+# The row of «pad» has no gradient above 0.001 in size, and moves just as far.
 #
 # ## One step for everybody
 #
@@ -197,9 +196,8 @@ lesson.compare("loss after one step with lr = 0.01", guess, after[0.01])
 # %% [markdown]
 # ## The Noam schedule
 #
-# The paper's learning rate takes care of wide models and the first step. It falls with the width as 1/√C (not 1/C,
-# perhaps because later, when signs differ, C terms add up to about √C), and it begins close to 0. It rises in a
-# straight line for 4,000 steps, the warm-up, and then falls as 1/√step:
+# The paper's learning rate takes care of wide models and the first step. It falls with the width as 1/√C, and it begins
+# close to 0. It rises in a straight line for 4,000 steps, the warm-up, and then falls as 1/√step:
 #
 #     lr = C^−0.5 · min(step^−0.5, step · warmup^−1.5)
 #
@@ -220,7 +218,7 @@ def noam(step, C, warmup=4000, factor=1.0):
 
 # %% [markdown]
 # An optimizer has no gradient to test, but in 100 steps with random gradients of very different sizes, it must arrive
-# where the library's Adam arrives.
+# where the library's does.
 
 # %%
 rng = np.random.default_rng(1)
@@ -311,6 +309,9 @@ lesson.compare("key biases over query biases, in float32", guess, moved_by["floa
 # millions of times smaller than the gradients of the query biases (0.11). But it is above ε = 1e-9, and Adam divides by
 # its size. So the key biases move by about 0.004, nearly as far as the query biases, which move by 0.005. The loss
 # cannot see it, but two correct implementations, compared after training, differ here.
+#
+# **In papers:** m₁ and m₂ are m and v, estimates of the *first* and *second moment*, dividing by 1 − β^step is *bias
+# correction* (Kingma and Ba 2014), and the Noam schedule is *linear warm-up* with *inverse square root decay*.
 
 # %% [markdown]
 # ## Going deeper

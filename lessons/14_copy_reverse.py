@@ -312,6 +312,10 @@ lesson.compare("per cent of words right, at 9 letters", guess_nine, curve["copy"
 # right. The paper chose sinusoids because they "may allow the model to extrapolate to sequence lengths longer than the
 # ones encountered during training" (section 3.5). They may: Going deeper has scores that copy words of any length, but
 # our training did not find them. Training gives what we ask for, and nobody asked for longer words.
+#
+# **In papers:** reading the right tokens in training is *teacher forcing*, the worry that a model then trips over its
+# own mistakes *exposure bias* (Ranzato et al. 2015), a model that writes from left to right *autoregressive*, and words
+# longer than those in training a test of *length generalization*.
 
 # %% [markdown]
 # ## Going deeper

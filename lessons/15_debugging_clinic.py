@@ -15,8 +15,8 @@
 #
 # Today you are the doctor. Ten copies of this library wait in your clinic, each with one planted bug, six of them from
 # published code, and all of them run without complaint. You will not see the bugs, only what six tools say about them,
-# which you build and first try on the healthy library. One case we solve together, nine are yours, and the key is the
-# last thing on this page.
+# which you first try on the healthy library. One case we solve together, nine are yours, and the key is the last thing
+# on this page.
 
 # %% Imports
 import dataclasses
@@ -175,7 +175,7 @@ def leak_test():
 # Compare it with g_code · direction: the two differ by (g_code − g) · direction, which for a wrong gradient and a
 # random direction is 0 only by an incredible accident. With one direction for each array of parameters, we learn which
 # arrays have wrong gradients. Our running example has 33 arrays, and the loss 0.1108 for "stop", but "toot" lies on the
-# operating table, and you will soon see why.
+# operating table.
 #
 # It *sees* every backward pass that is not the derivative of its forward pass, and is *blind to* a wrong forward pass
 # whose backward pass fits.
@@ -333,8 +333,7 @@ lesson.save(trail({patient: errors[patient] for patient in np.flatnonzero(found[
 # ## Case 4, solved together
 #
 # Patient 4 copies as if nothing were wrong, and only the gradient check has a finding, in one of the 33 arrays: E, at
-# the very end of the trail. So something happens to the gradient in the embeddings. Of the four words "toot", "stop",
-# "pop" and "top", how many show the bug?
+# the very end of the trail. Of the four words "toot", "stop", "pop" and "top", how many show the bug?
 #
 # [In the explorer: with patient 4's mistake, the gradient of «o» is wrong for "toot". And for "pop"? Guess
 # first.](../minitransformer/explorer/page/index.html#embed=dE[3,0]&turn=word&word=toot&mistake=token-twice)
@@ -384,6 +383,10 @@ with admitted(2):
     at_start = max(gradient_errors(untrained).values())
 lesson.check("patient 2, worst gradient error at initial weights", at_start, 1e-10)
 lesson.check("patient 2, at trained weights", max(errors[2].values()), at_least=1)
+
+# %% [markdown]
+# **In papers:** tools 3 and 5 are *metamorphic tests* (Chen et al. 1998), a comparison with another implementation is
+# *differential testing* (McKeeman 1998).
 
 # %% [markdown]
 # ## Going deeper

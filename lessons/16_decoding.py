@@ -15,9 +15,8 @@
 # probability 0.299 and the right answer 0.193, and it gives 0.486 to the answer without any letter. So it did not even
 # write what it believes in most.
 #
-# It is not the decoder that writes, for it only gives the probabilities of the next token. A rule has to choose one,
-# append it, and ask again. The simplest rule is *greedy decoding*: always take the most probable token. With the source
-# "stop" it goes well:
+# The decoder only gives the probabilities of the next token, and a rule has to choose one, append it, and ask again.
+# The simplest rule is *greedy decoding*: always take the most probable token. With the source "stop" it goes well:
 #
 #     read        bos       p         o         t         s
 #     choose      p 0.953   o 0.697   t 0.945   s 0.917   eos 0.999
@@ -83,8 +82,7 @@ guess_work = ...  # times as much work for 64 tokens, if nothing is kept
 #
 # Greedy takes «t», because 0.511 beats 0.486. But then the model is unsure again, and the product falls to 0.299, while
 # the other choice, to end at once, would have kept 0.486. A first choice cannot know what it will cost later, so the
-# most probable token each time does not make the most probable sentence. (That one is empty, and
-# wrong, too.)
+# most probable token each time does not make the most probable sentence. (That one is empty, and wrong, too.)
 
 
 # %%
@@ -130,11 +128,10 @@ lesson.save(graph.draw(title="Beginnings of an answer to “t”, with their pro
 #
 # ## Keep several beginnings
 #
-# To be sure to find the most probable answer, you can try them all, but with V tokens there are about V^T answers of T
-# tokens. *Beam search* is the compromise, and keeps the few most probable beginnings, the *beam*. At each step, extend
-# each of them by each token, sort, and look at the best ones, as many as the beam is wide. Those that end in eos are
-# finished answers, and the best that do not end fill the beam again. A beam of 2 finds the lowest yellow box in its
-# first step.
+# To be sure to find the most probable answer, try them all, but with V tokens there are about V^T answers of T tokens.
+# *Beam search* is the compromise, and keeps the few most probable beginnings, the *beam*. At each step, extend each of
+# them by each token, sort, and look at the best ones, as many as the beam is wide. Those that end in eos are finished
+# answers, and the best that do not end fill the beam again. A beam of 2 finds the lowest yellow box in its first step.
 #
 # > **1976.** Lowerre's HARPY understood spoken sentences by following only the most probable beginnings at each moment,
 # > which Reddy called beam search. Sutskever, Vinyals and Le used it in 2014, when they translated with LSTMs, and in
@@ -185,17 +182,17 @@ lesson.check(f"a beam of 10,000 finds all {len(answers)} answers: their p sum to
 # %% [markdown]
 # ## Keys that never change
 #
-# Now the cost. To write the fifth token, greedy decoding as in lesson 00 runs the decoder over all five tokens again,
-# so it computes 1 + 2 + 3 + 4 + 5 = 15 rows, and 10 of them for the second time or more, always with the same result.
-# In the first layer, the causal mask lets row t see tokens 0 to t and no later one (lesson 07), and everything else in
-# the layer works on each row alone. In the second layer, row t is made from rows 0 to t of the first, and so on, so a
-# new token changes no old row in any layer.
+# To write the fifth token, greedy decoding (lesson 00) runs the decoder over all five tokens again, so it computes 1 +
+# 2 + 3 + 4 + 5 = 15 rows, and 10 of them for the second time or more, always with the same result. In the first layer,
+# the causal mask lets row t see tokens 0 to t and no later one (lesson 07), and everything else in the layer works on
+# each row alone. In the second layer, row t is made from rows 0 to t of the first, and so on, so a new token changes no
+# old row in any layer.
 #
 # [In the explorer: row s→eos reads the last token. Set its x_0 to 3. Does the key of row p→o move? Guess
 # first.](../minitransformer/explorer/page/index.html#embed=decoder.self.k[0,1,0]&turn=target.x[4,0])
 #
 # **Your line.** All five keys and values of head 0 are in `k` and `v`, and the row that has just read «s» has the query
-# `q_new`. Write its answer before you read on. Is there anything to be masked?
+# `q_new`. Write its answer before you read on. Is anything masked?
 
 # %%
 k, v = (numbers[f"decoder.self.{name}"][0] for name in "kv")  # (T, D)
@@ -246,10 +243,9 @@ lesson.check("the library's KV cache against all at once", error(z_cached, numbe
 # %% [markdown]
 # ## A model in training
 #
-# For the rest we need a larger model. It learns to reverse words of up to 12 letters, as in lesson 00, but only for 400
-# steps with small batches. Every 20 steps we keep its weights, and then compare the weights at each of these moments
-# with the mean of the last five. (The paper does so with its last 5 checkpoints. The mean is one model, so writing
-# costs no more.)
+# A larger model learns to reverse words of up to 12 letters, as in lesson 00, but only for 400 steps with small
+# batches. Every 20 steps we keep its weights, and then compare the weights at each of these moments with the mean of
+# the last five. (The paper does so with its last 5 checkpoints. The mean is one model, so writing costs no more.)
 
 # %%
 task, steps = get_task("reverse"), lesson.pick(full=400, fast=120)
@@ -279,8 +275,8 @@ for step in when:
     averaged.append(words_right(mean))
 
 # %% [markdown]
-# For the beams we take the weights after 220 steps, when the model still has much to be unsure of, and allow answers of
-# up to 16 tokens.
+# For the beams we take the weights after 220 steps, when the model is still unsure, and allow answers of up to 16
+# tokens.
 
 # %%
 model.load_state_dict(snapshots[lesson.pick(full=220, fast=120)])
@@ -324,8 +320,7 @@ lesson.save(averages_and_beams(when, last, averaged, lengths, np.mean([len(ids) 
 # was more probable, and greedy did not find it. The other 157 are *model errors*: the model prefers what is wrong.
 # **More search makes a model say what it believes; it does not make it believe the right thing.**
 #
-# In lesson 00 every box of the map was lit, and none of them was yours; now they all are. What was there before 2017,
-# and what has changed since, comes next.
+# In lesson 00 every box of the map was lit, and none of them was yours; now they all are.
 
 # %%
 z, _ = model.forward(*test.inputs)
@@ -334,6 +329,11 @@ of_right = (ln_p * (test.target_out != PAD)).sum(axis=1)  # ln p of each right a
 wrong = [i for i, answer in enumerate(found[0.0, 1]) if answer.ids != right[i]]
 search_errors = [i for i in wrong if of_right[i] > found[0.0, 1][i].log_prob]
 print(f"greedy: {len(wrong)} wrong answers, {len(search_errors)} of them errors of the search")
+
+# %% [markdown]
+# **In papers:** the most probable answer is the *mode* or *MAP* answer, that wider beams find worse ones the *beam
+# search curse* (Yang et al. 2018), and the mean of weights along a run *Polyak averaging* or *SWA* (Izmailov et al.
+# 2018).
 
 # %% [markdown]
 # ## Going deeper

@@ -67,12 +67,12 @@ example = running_example()
 # become gates, numbers between 0 and 1, and the fourth goes through a tanh, and is what this token has to tell:
 #
 #     sums_t = x_t W_x + y_(t−1) W_y + b                          four blocks
-#     read_t, write_t, forget_t = sigmoid(the first three)
-#     new_t = tanh(the last)
-#     cell_t = forget_t ∘ cell_(t−1) + write_t ∘ new_t
-#     y_t = read_t ∘ tanh(cell_t)
+#     read_t, write_t, forget_t = sigmoid(the first three)        the gates "o", "i" and "f"
+#     new_t = tanh(the last)                                      the candidate, "g"
+#     cell_t = forget_t ∘ cell_(t−1) + write_t ∘ new_t            the cell state, "c"
+#     y_t = read_t ∘ tanh(cell_t)                                 the hidden state, "h"
 #
-# (Other texts call them `o`, `i`, `f`, `g`, `c` and `h`. The forget gate forgets nothing at 1.)
+# (The forget gate forgets nothing at 1.)
 #
 # > **1997.** Sepp Hochreiter and Jürgen Schmidhuber publish the LSTM. Their cell has no forget gate, so its factor from
 # > one step to the next is exactly 1: the constant error carousel. A gate that can forget is added in 2000, by Gers,
@@ -136,16 +136,14 @@ lesson.judge("dcell_o", dcell_o)
 #
 #     dcell_t = dcell_(t+1) ∘ forget_(t+1) + dy_t ∘ read_t ∘ (1 − tanh²(cell_t))
 #
-# A gate gets the gradient of the product that it is part of, times the other
-# factor of this product, and passes it on through its own sigmoid, whose derivative is gate · (1 − gate). For the
-# forget gate this gives
+# A gate gets the gradient of its product, times the other factor, and passes it on through its own sigmoid, whose
+# derivative is gate · (1 − gate). For the forget gate this gives
 #
 #     dforget_t = dcell_t ∘ cell_(t−1)                              of forget_t ∘ cell_(t−1)
 #     dsum_forget = dforget_t ∘ forget_t ∘ (1 − forget_t)           through the sigmoid
 #
-# Side by side, the four blocks are dsums_t, and the rest is a linear layer as in lesson 02: dx_t = dsums_t W_xᵀ. What a
-# step said has two ways out as well, up to the loss and into the sums of the next step, so dsums_(t+1) W_yᵀ is added to
-# dy_t before step t begins.
+# Side by side, the four blocks are dsums_t, and the rest is a linear layer (lesson 02): dx_t = dsums_t W_xᵀ. What a
+# step said goes into the sums of the next step, too, so dsums_(t+1) W_yᵀ is added to dy_t before step t begins.
 
 
 # %% Ours
@@ -206,8 +204,6 @@ lesson.compare("left after 1,023 gates", guess, kept)
 #
 #     (T/(T+1))^(T−1) = (1 + 1/T)^−(T−1) → 1/e = 0.368             (1 + 1/T)^T → e
 #
-# The cell is lesson 11's path around a sub-layer.
-#
 # But a cell that forgets nothing, and lets in half of what each token tells, grows until its tanh is flat. So the
 # recipe (Tallec and Ollivier 2018) has a second half: the write gate begins at −ln T.
 #
@@ -235,8 +231,8 @@ lesson.compare("left after 1,023 gates", guess, kept)
 # On the left is one feature of the LSTM above, on the right row t→s, head 0.
 
 # %% [markdown]
-# **Your line.** Only the comparison is new. In row p→o, which reads «p» and writes «o», go from ds, the gradient of its
-# four scores (lesson 06), to dq. Which scores depend on q_d, and through what?
+# **Your line.** Only the comparison is new. In row p→o, go from ds, the gradient of its four scores (lesson 06), to dq.
+# Which scores depend on q_d, and through what?
 
 # %%
 q, k, v, do = (example[f"cross.{name}"][0] for name in ("q", "k", "v", "do"))
@@ -263,8 +259,8 @@ dq_row = ...  # your line, (D,): from match_row, ds_row and scorer
 lesson.judge("dq_row", dq_row)
 
 # %% [markdown]
-# q_td is in all S scores of its row, and on the way to each there is a tanh of its own, with its own slope, and then
-# scorer_d. For a key, the same terms are summed over the queries:
+# q_td is in all S scores of its row, and on the way to each there is a tanh with its own slope, and then scorer_d. For
+# a key, the same terms are summed over the queries:
 #
 #     dq_td = Σ_j ds_tj scorer_d (1 − match_tjd²)
 #     dk_jd = Σ_t ds_tj scorer_d (1 − match_tjd²)
@@ -351,7 +347,7 @@ for name, values in reach.items():
 # ![The gradient of the first token over its distance from the loss](../plots/17_why_attention.png)
 #
 # Two of the LSTMs fall off the picture, like 2^−T. Both attentions follow a straight line, like 1/S, and so does the
-# LSTM with the whole recipe. With its first half alone, the curve stays at the top.
+# LSTM with the whole recipe. With half of it, the curve stays at the top.
 #
 # ## The surprise
 #
@@ -359,8 +355,7 @@ for name, values in reach.items():
 # 1/1025. By the colleague's yardstick nobody has won: one is a running mean and the other a
 # mean, and in a mean of T tokens each has a share of about 1/T, forward and back.
 #
-# (At the top the gradient is 18 times as long as that of a single token. That is no merit: the cells have grown to a
-# size of 50, see Going deeper.)
+# (At the top the gradient is 18 times as long as that of a single token, but the cells have grown to a size of 50.)
 #
 # So why did attention win? In a running mean all tokens are mixed into the same C numbers, and all of them hear the
 # same dcell, whoever is to blame. Gates could keep them apart, but they have to choose while a token is read, before it
@@ -371,6 +366,10 @@ for name, values in reach.items():
 # Trained models show it, too (docs/compare.md). Shown 26 pairs of a letter and a digit, and asked for the digit of one
 # letter, an LSTM with one vector is right in 33 of 100 cases, and with additive attention in all. And its steps wait
 # for each other, while attention computes all rows at once.
+#
+# **In papers:** a reader and a writer with one vector between them are an *encoder-decoder* (Cho et al. 2014) or
+# *seq2seq* (Sutskever et al. 2014), the vector is the *bottleneck*, and going back through the steps is
+# *backpropagation through time* (BPTT, Werbos 1990).
 
 # %% [markdown]
 # ## Going deeper

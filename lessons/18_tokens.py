@@ -245,6 +245,10 @@ print(f"bytes, looking back by four: perplexity {four_perplexity:.1f}, {four_bit
 # now a single token, a row of E, and which letters are in it is nowhere in the input, while "pots" is still made of
 # three pieces. To turn the one into the other, as our example has done all the time, was easy because its tokens are
 # letters. A model with large tokens must know by heart how each of them is spelled.
+#
+# **In papers:** joining pairs is *byte pair encoding* (BPE), each joining a *merge*, the pieces are *subwords*, a word
+# that a vocabulary lacks is *out of vocabulary* (OOV), our two models are *bigram models* with *Dirichlet smoothing*
+# (MacKay and Peto 1995), and a price for each byte is given in *bits per byte* (BPB).
 
 # %% [markdown]
 # ## Going deeper

@@ -295,6 +295,10 @@ print("right letters without this head, of 100: ", *(f"{share:4.0f}" for share i
 # The loss had asked for another mean, and got one. The maps of single heads contradict each other, and none says which
 # of them counts: it took a replaced vector and a head taken out. **Other weights can give the same output, so a map
 # shows only where a row looks, and a change shows what it needs.**
+#
+# **In papers:** whether a map shows what the model used is *faithfulness* (Jacovi and Goldberg 2020), weights that o
+# does not determine are *not identifiable* (Brunner et al. 2019), replacing a vector is *causal tracing* (Meng et al.
+# 2022) or *activation patching*, and taking a head out is *ablation*.
 
 # %% [markdown]
 # ## Going deeper

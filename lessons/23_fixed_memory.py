@@ -17,8 +17,7 @@
 # It takes 16 layers · 8 heads · 64 · 64 numbers · 2 bytes = 1,048,576 bytes, after ten tokens as after ten million. The
 # model writes as fast on the last page as on the first.
 #
-# "A megabyte for a book is what 32 tokens take now," she says. "Where does the rest go?" He does not know, so we will
-# find out.
+# "A megabyte for a book is what 32 tokens take now," she says. "Where does the rest go?" He does not know.
 
 # %% Imports
 from functools import partial
@@ -73,11 +72,11 @@ guess = ...  # per cent of 32 pairs that a matrix of 16 × 16 finds again
 #     Z_t = Z_(t−1) + k_tᵀ v_t
 #
 # So all that is kept of the tokens is one running sum, whose size does not depend on how many there are. It is called
-# the state, as in a recurrent network, and attention without its softmax has had one all the time.
+# the state, as in a recurrent network.
 #
 # The softmax does not allow this. Its exp(q·k) is 1 + q·k + (q·k)²/2 + ..., and each power needs a state of its own, so
 # there would be infinitely many. Linear attention puts φ(q)·φ(k) in its place, a dot product of as many features as q
-# and k have; more of that in Going deeper.
+# and k have.
 #
 # Here is head 0 of our decoder's self-attention (lesson 08), with the softmax and with a state.
 
@@ -103,8 +102,7 @@ show("o, from the state", o_state)
 # ![The last token adds its product to the state](../plots/23_fixed_memory_states.png)
 #
 # The last token adds a column times a row to the state (blue is positive, gray negative). The two tables of o have
-# little in common, since this model was trained with a softmax, and nothing here divides by a sum. So the question is
-# what a state can do at its best.
+# little in common, since this model was trained with a softmax, and nothing here divides by a sum.
 #
 # ## The sum from the other end
 #
@@ -286,15 +284,19 @@ part = 100 * right(128, 16, partial(by_training, written=48), 3)
 print(f"of 128 pairs, trained on the first 48: {part.mean():.1f} % of all, {part[:48].mean():.1f} % of the 48")
 
 # %% [markdown]
-# The trained matrix finds all of 64 pairs, of which the sum finds 27 %. So 256 numbers have much more room than a
-# running sum makes use of. With 128 pairs the room is too small, and the same training finds only 14 %, hardly more
-# than the sum; trained until the gradient is 0, it finds no more. Train it on 48 of the 128 pairs alone, and it finds
-# them all among the 128 values. That is 37.5 %, and with a few lucky others 38.8 %. So a memory that is too small loses
-# most by trying to keep everything.
+# The trained matrix finds all of 64 pairs, of which the sum finds 27 %. So 256 numbers have more room than a running
+# sum uses. With 128 pairs the room is too small, and the same training finds only 14 %, hardly more than the sum;
+# trained until the gradient is 0, it finds no more. Train it on 48 of the 128 pairs alone, and it finds them all among
+# the 128 values. That is 37.5 %, and with a few lucky others 38.8 %. So a memory that is too small loses most by trying
+# to keep everything.
 #
 # A running memory has to write each pair in one step, before it knows the next. But a model can learn keys that disturb
 # each other less than random ones. In the library's own experiment (docs/benchmarks.md) a small decoder with linear
 # attention learns to find one of 26 pairs in 82 % of the texts, and with full attention in all of them.
+#
+# **In papers:** Z is a matrix of *fast weights* (Schmidhuber 1992) or an *associative memory*, finding a value again by
+# its key is *associative recall*, the noise *interference*, and a window *sliding-window* or *local attention* (Beltagy
+# et al. 2020).
 
 # %% [markdown]
 # ## Going deeper

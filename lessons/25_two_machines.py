@@ -12,7 +12,7 @@
 #
 # Jonas has a second computer. He puts the same model with the same weights on both, and gives each of them half of
 # every batch. Each computes the gradient of its own loss, then the two average their gradients, and both take the same
-# step. It runs nearly twice as fast, the loss falls, and nothing crashes.
+# step. It runs nearly twice as fast, and the loss falls.
 #
 # But it is not the step that one computer would have made. Take our tiny model and a batch of two words. The first
 # machine gets "stop" and reports a loss of 0.1108 over T = 5 tokens. The second gets a word of one letter, «t», and
@@ -141,9 +141,8 @@ lesson.check("... and against the library's gradient in parts", error(together_3
 #
 # Let the machines stand in a ring instead, and cut each vector into as many pieces as there are machines. In each step
 # every machine sends one piece to its neighbor, which adds it to its own and sends that sum on in the next step. A
-# piece that has been everywhere is complete, and goes round once more for everybody to copy. So the first piece starts
-# on the first machine, and is complete on the last. Here are three machines with three pieces each. The digits in a
-# cell say whose numbers are added up in it, and an orange one has just come in.
+# piece that has been everywhere is complete, and goes round once more for everybody to copy. Here are three machines
+# with three pieces each. The digits in a cell say whose numbers are added up in it, and an orange one has just come in.
 #
 # ![Three machines in a ring: four steps until each has all three sums](../plots/25_two_machines_ring.png)
 #
@@ -182,13 +181,13 @@ lesson.compare("vectors that each of 32 machines sends", guess_sent, sent / len(
 # %% [markdown]
 # In each of the two rounds a machine sends 31 of its 32 pieces, so it is about two vectors, however many machines there
 # are. The equal bits matter, too. The machines never compare their weights again, so if one of them added up in another
-# order, its weights would slowly drift away from those of the others.
+# order, its weights would slowly drift away.
 #
 # ## A layer on two machines
 #
-# Half of the batch does not help if the model itself is too large for one machine, because then the matrices must be
-# cut. Take the feed-forward network of lesson 02, a = x W_1 + b_1, r = max(0, a), y = r W_2 + b_2. It has F = 8 hidden
-# units, of which each machine gets four, and ReLU looks at each unit by itself.
+# If the model itself is too large for one machine, its matrices must be cut. Take the feed-forward network of lesson
+# 02, a = x W_1 + b_1, r = max(0, a), y = r W_2 + b_2. It has F = 8 hidden units, of which each machine gets four, and
+# ReLU looks at each unit by itself.
 #
 # A unit owns a column of W_1 and a row of W_2. So cut W_1 by columns and W_2 by rows, and split the sum over the units
 # in the same way:
@@ -215,8 +214,8 @@ y = ...  # your line: from parts[0], parts[1] and b_2
 lesson.judge("y", y)
 
 # %% [markdown]
-# It is parts[0] + parts[1] + b_2. Both machines keep all of b_2 and add it to the sum, because if each of them added it
-# to its own part, the sum would contain it twice.
+# It is parts[0] + parts[1] + b_2. Both machines keep all of b_2 and add it to the sum, since the sum of two parts with
+# b_2 would contain it twice.
 #
 # ![Each machine has four units: its columns of W_1 and its rows of W_2](../plots/25_two_machines.png)
 #
@@ -277,9 +276,9 @@ for name, array in names.items():
 # %% [markdown]
 # ## The surprise
 #
-# How could Jonas have found out that his gradients were wrong? Not from a loss that falls. Here are three models,
-# each trained twice from the same first weights. The first machine gets 16 words of four letters and the second 16
-# words of one or two. One time their gradients are weighted by tokens, and the other time the plain mean is taken.
+# How could Jonas have found out that his gradients were wrong? Not from a loss that falls. Here are three models, each
+# trained twice from the same first weights. The first machine gets 16 words of four letters and the second 16 words of
+# one or two. Once their gradients are weighted by tokens, and once the plain mean is taken.
 
 
 # %%
@@ -326,6 +325,10 @@ for seed in range(3):
 # > of 3 GB, because one could not hold it. In 2017 the eight processors of the paper shared each batch. In 2019 Shoeybi
 # > and his co-authors at NVIDIA cut the matrices of a Transformer with 8.3 billion weights by columns and rows, as this
 # > lesson does, and called it Megatron-LM.
+#
+# **In papers:** a machine is a *rank* or *worker*, a batch in parts *data parallelism* (in PyTorch, DDP), matrices in
+# parts *tensor parallelism* (Shoeybi et al. 2019), and the rounds of the ring are *reduce-scatter* and *all-gather*
+# (Patarasuk and Yuan 2009).
 
 # %% [markdown]
 # ## Going deeper

@@ -17,6 +17,7 @@ LARGEST_FIGURE = 130_000  # bytes
 IMPORTS = re.compile(r"^# %% Imports\n(?:(?!# %%).*\n)*", flags=re.MULTILINE)
 HIDDEN = re.compile(r"lesson\.(quote|claim|example)\(")
 HISTORY = re.compile(r"^# > \*\*(\d{4})\.\*\* (.+(?:\n# > .+)*)", flags=re.MULTILINE)
+PAPERS = "**In papers:** "  # begins the last paragraph of a core
 FEWEST_HANDS = 2  # lines that the reader writes, and numbers that they guess, before seeing ours
 
 
@@ -158,6 +159,19 @@ def test_there_is_one_box_of_history(lesson):
     assert 1600 < int(year) <= 2026
     assert 30 <= len(text.replace("\n# >", "").split()) <= 90
     assert not HISTORY.findall(rest)
+
+
+@every_lesson
+def test_the_core_ends_with_the_words_of_papers_in_at_most_two_sentences(lesson):
+    core, rest = halves(lesson)
+    is_prose, lines = cells(core)[-1]
+    *_, last = re.split(r"^#$", "\n".join(lines).strip(), flags=re.MULTILINE)
+    text = " ".join(line.removeprefix("# ") for line in last.split("\n") if line)
+    assert is_prose
+    assert text.startswith(PAPERS)
+    assert len(re.findall(r"\*[^*]+\*", text.removeprefix(PAPERS))) >= 2, "it names nothing"
+    assert len(re.findall(r"\.(?= [A-Z]|$)", text)) <= 2
+    assert (core + rest).count(PAPERS) == 1
 
 
 @every_lesson
