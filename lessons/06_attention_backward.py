@@ -284,7 +284,8 @@ lesson.compare("steps from a lead of 8", guess_steps, steps[8])
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest and go on with lesson 07.
+# You can skip the rest and go on with lesson 07. How to check your own gradients of attention, and of all other pieces,
+# against PyTorch's is in docs/pytorch.md.
 #
 # ### The average without the weights
 #

@@ -321,7 +321,8 @@ lesson.compare("per cent off at C = 512", guess_off, 100 * off[512])
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest and go on with lesson 11.
+# You can skip the rest and go on with lesson 11. How to check your own gradients of a norm, and of all other pieces,
+# against PyTorch's is in docs/pytorch.md.
 #
 # ### With ε, exactly
 #

@@ -32,6 +32,7 @@ BLOCKS = {  # of Python, on each page; run here, in test_walk.py, test_classify.
         "preferences.md": 2,
     },
     **{"fine-tuning.md": 4, "inside.md": 1, "processes.md": 1, "sharpness.md": 1, "translation.md": 1},
+    "pytorch.md": 15,  # in tests/oracle
 }
 README = (ROOT / "README.md").read_text("utf-8")
 
