@@ -76,13 +76,11 @@ def lessons_folder() -> Path:
     return own / "lessons" if own else FOLDER
 
 
-def workplace(folder: Path | None = None) -> Path:
-    """Where the lessons of `folder` write their records and figures, and where exercises are copied to.
+def workplace(folder: Path) -> Path:
+    """Where the lessons of `folder` write their records and figures.
 
-    The parent of `folder`, by default of `lessons_folder()`, or the current directory if that is part of an installed
-    wheel.
+    The parent of `folder`, or the current directory if that is part of an installed wheel.
     """
-    folder = folder or lessons_folder()
     return Path() if folder == INSTALLED else folder.parent
 
 

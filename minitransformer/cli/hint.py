@@ -30,8 +30,8 @@ def run(arguments: argparse.Namespace) -> tuple[int, Any]:
     unsolved = [exercise for exercise in exercises if workshop.state(exercise) != "passed"]
     rows = {}
     for exercise in unsolved or exercises:
-        count = min(workshop.noted(exercise, "hints", 0) + 1, len(exercise.hints))
-        workshop.note(exercise, hints=count)
+        count = min(workshop.noted(exercise.name, "hints", 0) + 1, len(exercise.hints))
+        workshop.note(exercise.name, hints=count)
         print(f"{exercise.lesson}  {exercise.about()[0]}, {count} of {len(exercise.hints)} hints")
         for number, hint in enumerate(exercise.hints[:count], start=1):
             print(wrap(f"{number}. {hint}", "    ", "       "))

@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> tuple[int, Any]:
     workshop, exercises, rows = Workshop(arguments.folder), find_exercises(), []
     for exercise in exercises:
         title, difficulty, minutes = exercise.about()
-        state, tries = workshop.state(exercise), workshop.noted(exercise, "tries", 0)
+        state, tries = workshop.state(exercise), workshop.noted(exercise.name, "tries", 0)
         times = f", {tries} {'try' if tries == 1 else 'tries'}" if tries else ""
         stars, mark = "*" * difficulty, paint(state, COLOURS[state])
         print(f"{exercise.name:<30} {stars:<5} {minutes:>3} min   {mark}{times}\n    {title}")

@@ -7,12 +7,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from minitransformer.course import workplace
+from minitransformer.course import lessons_folder
 from minitransformer.exercises.exercise import Exercise, load
 from minitransformer.exercises.judging import Diagnosis
 from minitransformer.system.files import atomic_write, kind_of, read_bytes
 
-NOTED: dict[str, Any] = {"hints": int, "tries": int, "passed": bool, "gave_up": bool}
+NOTED: dict[str, Any] = {"hints": int, "tries": int, "passed": bool, "gave_up": bool, "stations": list}
+SITTING = "one_sitting"  # whose notes have the numbers of the "stations" that were right at the last look
 
 
 def check_notes(notes: Any) -> None:
@@ -21,13 +22,20 @@ def check_notes(notes: Any) -> None:
         raise ValueError("it must be a JSON object of one object for each exercise")
     for exercise, note in notes.items():
         for name, value in note.items():
-            if name in NOTED and (type(value) is not NOTED[name] or value < 0):
+            if name in NOTED and (type(value) is not NOTED[name] or value < NOTED[name]()):
                 raise ValueError(f"{exercise} has {name} = {value!r}")
 
 
 def my_exercises() -> Path:
-    """The learner's folder, unless another one is asked for."""
-    return workplace() / "my_exercises"
+    """The learner's folder, unless another one is asked for: where the reader is, or the nearest one above.
+
+    In a checkout, or in a folder that `minitransformer init` has made, there is one for all of it.
+    """
+    course, here = lessons_folder().parent, Path.cwd()
+    if here.is_relative_to(course):
+        return course / "my_exercises"
+    places = (folder / "my_exercises" for folder in (here, *here.parents))
+    return next(filter(Path.is_dir, places), here / "my_exercises")
 
 
 class Workshop:
@@ -59,21 +67,21 @@ class Workshop:
             shutil.copyfile(exercise.path, partial)
         return path, True
 
-    def note(self, exercise: Exercise, **what: Any) -> None:
+    def note(self, exercise: str, **what: Any) -> None:
         """Save `what` {name: value} in the notes on an exercise."""
-        self.notes[exercise.name] = {**self.notes.get(exercise.name, {}), **what}
+        self.notes[exercise] = {**self.notes.get(exercise, {}), **what}
         with atomic_write(self.notes_path) as partial:
             partial.write_text(json.dumps(self.notes, indent=1), "utf-8")
 
-    def noted(self, exercise: Exercise, what: str, default: Any = None) -> Any:
+    def noted(self, exercise: str, what: str, default: Any = None) -> Any:
         """A value that `note` has saved, or `default`."""
-        return self.notes.get(exercise.name, {}).get(what, default)
+        return self.notes.get(exercise, {}).get(what, default)
 
     def state(self, exercise: Exercise) -> str:
         """How far the learner is: "passed", "gave up", "started" or "not started"."""
-        if self.noted(exercise, "passed"):
+        if self.noted(exercise.name, "passed"):
             return "passed"
-        if self.noted(exercise, "gave_up"):
+        if self.noted(exercise.name, "gave_up"):
             return "gave up"
         return "started" if kind_of(self.file(exercise)) else "not started"
 
@@ -88,8 +96,8 @@ class Workshop:
     def count(self, exercise: Exercise, diagnoses: Sequence[Diagnosis]) -> None:
         """Note one more try, unless all functions are still stubs, and whether all of them passed."""
         passed = all(diagnosis.status == "passed" for diagnosis in diagnoses)
-        tries = self.noted(exercise, "tries", 0) + any(diagnosis.status != "open" for diagnosis in diagnoses)
-        self.note(exercise, tries=tries, passed=passed or self.noted(exercise, "passed", False))
+        tries = self.noted(exercise.name, "tries", 0) + any(diagnosis.status != "open" for diagnosis in diagnoses)
+        self.note(exercise.name, tries=tries, passed=passed or self.noted(exercise.name, "passed", False))
 
     def load(self, exercise: Exercise) -> ModuleType:
         """The learner's file as a module."""

@@ -131,7 +131,7 @@ def test_without_a_name_the_next_open_exercise_is_taken(mine, capsys):
 
 
 def test_without_a_name_and_with_nothing_open_it_is_said(mine, capsys):
-    Workshop(mine).note(EXERCISE)  # makes the folder
+    Workshop(mine).note(EXERCISE.name)  # makes the folder
     notes = {exercise.name: {"passed": True} for exercise in find_exercises()}
     (mine / "progress.json").write_text(json.dumps(notes), "utf-8")
     assert_refused(run(capsys, "hint", "--folder", mine), "no exercise is open any more")
