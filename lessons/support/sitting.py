@@ -2,9 +2,8 @@
 
     judge(softmax_backward)                  at a station
     hint(softmax_backward)                   one more hint each time
-    judge_all(forward, backward)             all 826 gradients against the complex step, at the end
-
-A function of a station that the file does not have is found as a placeholder, so that the judge can say so.
+    judge_half(forward, half_backward)       134 gradients against the complex step, after five stations
+    judge_all(forward, backward)             all 826, at the end
 
 It compares with the running example's true numbers, and with each known mistake computed from them (stations.py).
 """
@@ -17,7 +16,7 @@ import copy
 import re
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 from types import FrameType
 from typing import Any, NamedTuple
@@ -40,14 +39,28 @@ from minitransformer.gradcheck.judge.clues import (
 )
 from minitransformer.system.terminal import print_in_any_encoding, wrap
 
-__all__ = ["PE", "ROWS", "SOURCE", "STOP", "VOCABULARY", "WEIGHTS", "hint", "judge", "judge_all", "show", "true"]
+__all__ = [
+    "PE",
+    "ROWS",
+    "SOURCE",
+    "STOP",
+    "VOCABULARY",
+    "WEIGHTS",
+    "hint",
+    "judge",
+    "judge_all",
+    "judge_half",
+    "show",
+    "true",
+]
 
 WEIGHTS = named_weights(EXAMPLE.model)  # the 826 numbers of the model, 43 arrays by name
+TOTAL = sum(array.size for array in WEIGHTS.values())
 PE = NUMBERS["PE"]
 true = NUMBERS  # values and gradients, such as true["cross.ds"]
 STOP = SOURCE_IDS, TARGET_IN_IDS, TARGET_OUT_IDS  # "stop"; bos and "pots"; "pots" and eos
 SAME = 1e-9  # relative difference of results that are the same
-SIZES = {"C": 6, "H": 2, "D": 3, "T": 5, "S": 4, "F": 8, "V": 7}
+SIZES = {"C": 6.0, "H": 2.0, "D": 3.0, "T": 5.0, "S": 4.0, "F": 8.0, "V": 7.0}
 RATIOS = {"sqrt(C)": 6**0.5, "sqrt(D)": 3**0.5}
 passed: set[str] = set()  # titles of stations
 hints: dict[str, int] = {}  # how many a function has had
@@ -211,8 +224,7 @@ def compare(name: str, got: Any, task: Task) -> Verdict:
     if not mistakes and got.shape != right.shape:
         lines.append(f"  {shape_clue(got, right, output)}")
     elif not mistakes:
-        sizes = {letter: float(SIZES[letter]) for letter in SIZES}
-        clues = (ratio_clue(got, right, RATIOS, sizes), transpose_clue(got, right, output))
+        clues = (ratio_clue(got, right, RATIOS, SIZES), transpose_clue(got, right, output))
         found = [clue for clue in clues if clue] or [worst_clue(got, right, output), "not one of the known mistakes"]
         lines += [f"  {clue}" for clue in found]
     return Verdict("wrong", tuple(lines))
@@ -265,39 +277,61 @@ def say(text: str) -> None:
     print(wrap(text.lstrip(), f"    {inner}", f"      {inner}"))
 
 
-def judge_all(forward: Callable[..., Any], backward: Callable[..., Any]) -> bool:
-    """Compare all gradients with the complex step of the forward -> whether all are right."""
-    stopped.clear()
-    open_stations = [number for number, station in enumerate(STATIONS, 1) if station.title not in passed]
-    if open_stations:
-        print(f"the whole: not yet. Open stations: {', '.join(map(str, open_stations))}")
+def judge_half(forward: Callable[..., Any], half_backward: Callable[..., Any]) -> bool:
+    """Compare the gradients that the first five stations give with the complex step -> whether all are right."""
+    if any_open(STATIONS[:5], "half of it"):
         return False
-    grads = backward(WEIGHTS, forward(WEIGHTS, *STOP), *STOP)
-    wrong = wrong_arrays(grads, complex_steps(forward))
-    total = sum(array.size for array in WEIGHTS.values())
-    if wrong:
-        print(f"the whole: WRONG in {len(wrong)} of {len(WEIGHTS)} arrays")
-        say(
-            f"Going back from the loss, the first wrong one is {next(iter(wrong))}: look there. What comes after it on "
-            "the way back is wrong as a consequence."
-        )
-        for line in wrong.values():
-            say(line)
+    grads = half_backward(WEIGHTS, forward(WEIGHTS, *STOP), TARGET_OUT_IDS)
+    if any_wrong(grads, complex_steps(forward, grads), "half of it"):
         return False
-    nonzero = sum(int((np.abs(grad) > 1e-12).sum()) for grad in grads.values())
-    print(f"the whole: all {total} gradients are right, and {nonzero} of them are not 0")
+    count = sum(array.size for array in grads.values())
+    print(f"half done: {count} of the {TOTAL} gradients are right")
+    say("You can derive any network now that has no attention. This is a good place to stop for today.")
     return True
 
 
-def complex_steps(forward: Callable[..., Any], h: float = 1e-30) -> dict[str, np.ndarray]:
-    """The gradient of every weight: the imaginary part of the loss after a step of ih, divided by h."""
+def judge_all(forward: Callable[..., Any], backward: Callable[..., Any]) -> bool:
+    """Compare all gradients with the complex step of the forward -> whether all are right."""
+    stopped.clear()
+    if any_open(STATIONS, "the whole"):
+        return False
+    grads = backward(WEIGHTS, forward(WEIGHTS, *STOP), *STOP)
+    if any_wrong(grads, complex_steps(forward, WEIGHTS), "the whole"):
+        return False
+    nonzero = sum(int((np.abs(grad) > 1e-12).sum()) for grad in grads.values())
+    print(f"the whole: all {TOTAL} gradients are right, and {nonzero} of them are not 0")
+    return True
+
+
+def any_open(stations: Sequence[Station], what: str) -> bool:
+    """Whether any of these stations has not passed, which is printed."""
+    numbers = [number for number, station in enumerate(stations, 1) if station.title not in passed]
+    if numbers:
+        print(f"{what}: not yet. Open stations: {', '.join(map(str, numbers))}")
+    return bool(numbers)
+
+
+def any_wrong(grads: Mapping[str, Any], true: Mapping[str, np.ndarray], what: str) -> bool:
+    """Whether any of the gradients is wrong, which is printed, with the first of them."""
+    wrong = wrong_arrays(grads, true)
+    if wrong:
+        print(f"{what}: WRONG in {len(wrong)} of {len(true)} arrays")
+        say(f"Going back from the loss, the first wrong one is {next(iter(wrong))}: look there.")
+        say("What comes after it on the way back is wrong as a consequence.")
+        for line in wrong.values():
+            say(line)
+    return bool(wrong)
+
+
+def complex_steps(forward: Callable[..., Any], names: Iterable[str], h: float = 1e-30) -> dict[str, np.ndarray]:
+    """The gradients of the weights `names`: the imaginary part of the loss after a step of ih, divided by h."""
     weights = {name: array.astype(complex) for name, array in WEIGHTS.items()}
-    slopes = {name: np.zeros(array.shape) for name, array in WEIGHTS.items()}
-    for name, array in weights.items():
-        for index in np.ndindex(array.shape):
-            array[index] += 1j * h
-            slopes[name][index] = forward(weights, *STOP)["L"].imag / h
-            array[index] = array[index].real
+    slopes = {name: np.zeros(WEIGHTS[name].shape) for name in names}
+    for name, slope in slopes.items():
+        for index in np.ndindex(slope.shape):
+            weights[name][index] += 1j * h
+            slope[index] = forward(weights, *STOP)["L"].imag / h
+            weights[name][index] = weights[name][index].real
     return slopes
 
 

@@ -1,29 +1,33 @@
 """`minitransformer sit`: backprop through a Transformer in one sitting, judged whenever the file is saved."""
 
 import argparse
+import ast
 import os
 import re
 import shlex
 import subprocess
 import sys
 import threading
+import traceback
+from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from minitransformer.cli.check import wait_for_change
-from minitransformer.course import FOLDER
+from minitransformer.course import FOLDER, lessons_folder
 from minitransformer.exercises.options import add_workshop_arguments
 from minitransformer.exercises.report import paint
 from minitransformer.exercises.runner import ENVIRONMENT, LIMITS
-from minitransformer.exercises.workshop import Workshop
+from minitransformer.exercises.workshop import SITTING, Workshop
 from minitransformer.system.children import Head, run_child
 from minitransformer.system.files import atomic_write, kind_of, read_bytes
 from minitransformer.system.terminal import shown
 
 DESCRIPTION = """\
-Backprop through a Transformer in one sitting: about 90 to 120 minutes with a pencil, ten stations. The file is copied
-to your folder my_exercises and opened in the editor of $VISUAL or $EDITOR, if that has a window of its own. It is
-judged whenever you save it, and mistakes are named:
+Backprop through a Transformer in one sitting, with a pencil: ten stations. It takes about 150 minutes if this is new to
+you, best on two evenings, and else 90 to 120. The file is copied to your folder my_exercises and opened in the editor
+of $VISUAL or $EDITOR, if that has a window of its own. Whenever you save it, each station that you have changed is
+judged, and mistakes are named:
 
   minitransformer sit
   minitransformer sit --once        judge the file once
@@ -34,17 +38,22 @@ is 0 if all stations and the whole backward are right, otherwise 1.
 IN_THE_TERMINAL = {"ed", "emacs", "helix", "hx", "joe", "kak", "micro", "nano", "nvim", "pico", "vi", "vim"}
 LIMIT, MOST = 120, 200_000  # seconds, and bytes of output, of one run
 STATION = re.compile(r"^station ([1-9]|10) of 10, .+: (ok|WRONG|not .+)\n(?:[ \t].*\n)*", re.MULTILINE)
+HINT = re.compile(r"^    hint \d of \d for .+\n(?:      .*\n)*", re.MULTILINE)
+HALF = re.compile(r"^half done: .+\n(?:[ \t].*\n)*", re.MULTILINE)
 LESSON = re.compile(r"(?<=\]\()(?=\d\d_\w+\.py\)|one_sitting\.ipynb\))")
 EXPLORER = re.compile(r"See \[[^]]+\]\(\.\./minitransformer/explorer/[^)]+&cell=([^)]+)\)")
 COMMAND = r"In the explorer (`minitransformer explore`): \1"  # instead of that link, where the page is not at hand
 
 
-class Outcome(NamedTuple):
-    """What a run of the file printed, station by station."""
+class Look(NamedTuple):
+    """What the file has and what it printed, station by station."""
 
+    code: list[str]  # of the functions of each station
+    right: list[bool]  # of each station
     numbers: list[str]  # what was printed before each verdict, since the one before
     verdicts: list[str]
-    right: list[bool]  # of each station
+    hints: list[str]
+    half: str  # what was printed at the midpoint
     rest: str  # what was printed after the last verdict
     problem: str  # what ended the run early, or ""
     whole: bool  # whether all stations and all gradients are right
@@ -58,22 +67,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> tuple[int, Any]:
     """Copy the file, open it, and judge it after each save."""
-    path = Workshop(arguments.folder).path / "one_sitting.py"
+    workshop = Workshop(arguments.folder)
+    path, ours = workshop.path / "one_sitting.py", (FOLDER / "one_sitting.py").read_text("utf-8")
     if not kind_of(path):
         with atomic_write(path) as partial:
-            text = EXPLORER.sub(COMMAND, (FOLDER / "one_sitting.py").read_text("utf-8"))
-            partial.write_text(LESSON.sub("../lessons/", text), "utf-8")
+            lessons = Path(os.path.relpath(lessons_folder(), workshop.path)).as_posix()
+            partial.write_text(LESSON.sub(f"{lessons}/", EXPLORER.sub(COMMAND, ours)), "utf-8")
     print(f"read and write in {shown(path)}", flush=True)
     if not arguments.once:
         open_editor(path)
-    outcome = judge(path)
-    report(outcome, [])
-    while not arguments.once:
+    right = [number in workshop.noted(SITTING, "stations", []) for number in range(1, 11)]
+    before = Look(code_of(ours), right, [""] * 10, [""] * 10, [], "", "", "", False)
+    look = judge(path, before)
+    report(look, before)
+    while True:
+        workshop.note(SITTING, stations=[number for number, one in enumerate(look.right, 1) if one])
+        if arguments.once:
+            return 0 if look.whole else 1, {"path": str(path), "right": look.right, "whole": look.whole}
         wait_for_change([path])
         print("\nsaved; judging ...", flush=True)
-        before, outcome = outcome.right, judge(path)
-        report(outcome, before)
-    return 0 if outcome.whole else 1, {"path": str(path), "right": outcome.right, "whole": outcome.whole}
+        before, look = look, judge(path, look)
+        report(look, before)
 
 
 def open_editor(path: Path) -> None:
@@ -90,8 +104,43 @@ def open_editor(path: Path) -> None:
     print(f"open it in a second window, with {shlex.join(editor) or 'your editor'}; each save is judged here")
 
 
-def judge(path: Path) -> Outcome:
-    """Run the file as its reader would, within limits, and find the stations in what it prints."""
+def code_of(text: str | bytes) -> list[str]:
+    """The functions of each station in a file with this `text`, without comments. SyntaxError if it is no Python."""
+    stations = re.findall(r"^judge\((.+)\)$", (FOLDER / "one_sitting.py").read_text("utf-8"), re.MULTILINE)
+    functions = [node for node in ast.walk(ast.parse(text, "one_sitting.py")) if isinstance(node, ast.FunctionDef)]
+    code = {function.name: ast.unparse(function) for function in functions}
+    return ["\n".join(code.get(name, "") for name in names.split(", ")) for names in stations]
+
+
+def judge(path: Path, before: Look) -> Look:
+    """Run the file as its reader would, within limits, and find the stations in what it prints.
+
+    If it cannot be read, all is as it was `before`, except for the problem.
+    """
+    text = read_bytes(path)
+    try:
+        code = code_of(text)
+    except (SyntaxError, ValueError) as error:
+        problem = "".join(traceback.format_exception_only(error))
+        return before._replace(problem=f"the file cannot be read yet:\n{problem}", hints=[], whole=False)
+    printed, problem = run_limited(path)
+    if not text.strip():
+        problem = "the file is empty: delete it, and the command makes a fresh copy"
+    hints, half = HINT.findall(printed), "".join(HALF.findall(printed))
+    printed = HALF.sub("", HINT.sub("", printed))
+    unjudged = "" if problem else "the file does not judge it. Is the function renamed?"
+    verdicts = [unjudged and f"station {number} of 10: {unjudged}\n" for number in range(1, 11)]
+    numbers, right, end = [""] * 10, [False] * 10, 0
+    for match in STATION.finditer(printed):
+        i = int(match[1]) - 1
+        numbers[i], end = printed[end : match.start()], match.end()
+        verdicts[i], right[i] = match[0], match[2] == "ok"
+    whole = all(right) and "the whole: all " in printed[end:] and not problem
+    return Look(code, right, numbers, verdicts, hints, half, printed[end:], problem, whole)
+
+
+def run_limited(path: Path) -> tuple[str, str]:
+    """What a run of the file prints, and the problem that ended it early, or ""."""
     environment = {**os.environ, **ENVIRONMENT, "PYTHONIOENCODING": "utf-8"}
     command, late, status = [sys.executable, "-u", str(path)], False, 1
     with Head(MOST) as out:
@@ -100,37 +149,32 @@ def judge(path: Path) -> Outcome:
             status = run_child(command, LIMIT, 0.0, LIMITS, env=environment, **streams)
         except subprocess.TimeoutExpired:
             late = True
-    text = out.kept.decode("utf-8", "replace").replace("\r\n", "\n")
-    problem = "\n".join(text.splitlines()[-7:]) if status or "the whole: " not in text else ""
+    printed = out.kept.decode("utf-8", "replace").replace("\r\n", "\n")
     if late or len(out.kept) == MOST:
-        how = f"{LIMIT} s" if late else f"{MOST:,} bytes of output: is there still a print in a function, or"
-        problem = f"stopped after {how}{':' if late else ''} is there a loop that never ends?"
-    elif re.search(r"^(Syntax|Indentation|Tab)Error: ", problem, re.MULTILINE):
-        problem = f"the file cannot be read yet:\n{problem}"
-    elif not read_bytes(path).strip():
-        problem = "the file is empty: delete it, and the command makes a fresh copy"
-    numbers, right, end = [""] * 10, [False] * 10, 0
-    verdicts = [f"station {i} of 10: the file does not judge it. Is the function renamed?\n" for i in range(1, 11)]
-    for match in STATION.finditer(text):
-        i = int(match[1]) - 1
-        numbers[i], end = text[end : match.start()], match.end()
-        verdicts[i], right[i] = match[0], match[2] == "ok"
-    whole = all(right) and "the whole: all " in text[end:] and not problem
-    return Outcome(numbers, verdicts, right, text[end:], problem, whole)
+        how = f"{LIMIT} s:" if late else f"{MOST:,} bytes of output: is there still a print in a function, or"
+        return printed, f"stopped after {how} is there a loop that never ends?"
+    return printed, "\n".join(printed.splitlines()[-7:]) if status or "the whole: " not in printed else ""
 
 
-def report(outcome: Outcome, before: list[bool]) -> None:
-    """Print what has become right since `before`, how far the reader is, and the first station that is not right."""
-    new = [i for i, one in enumerate(outcome.right) if one and not any(before[i : i + 1])]
-    for i in new:  # at the start, when nothing is known of before, all but the last in one line
-        verdict = outcome.verdicts[i] if before or i == new[-1] else outcome.verdicts[i].partition("\n")[0]
+def report(look: Look, before: Look) -> None:
+    """Print what is new since `before`: how far the reader is, hints, and each station that was changed.
+
+    If none of these is wrong, the first station that is not right comes next.
+    """
+    right = look.right
+    stations = [i for i in range(10) if (look.code[i], right[i]) != (before.code[i], before.right[i])]
+    passed = [i for i in stations if right[i]]
+    for i in passed:  # at the start, when no verdict is known, all but the last in one line
+        short = before.right[i] or (not any(before.verdicts) and i != passed[-1])
+        verdict = look.verdicts[i].partition("\n")[0] if short else look.verdicts[i]
         print(f"\n{paint(verdict.rstrip(), 'green')}")
-    right = outcome.right
+    if all(right[:5]) and not all(before.right[:5]) and look.half:
+        print(f"\n{paint(look.half.rstrip(), 'green')}")
     print(f"\n[{''.join('#' if one else '.' for one in right)}] {sum(right)} of 10 stations are right\n")
-    if outcome.problem:
-        print(paint(outcome.problem, "red"), flush=True)
-    elif all(right):
-        print(outcome.rest, end="", flush=True)
-    else:
-        i = right.index(False)
-        print(f"{outcome.numbers[i]}{paint(outcome.verdicts[i], 'yellow')}", end="", flush=True)
+    hints = "".join((Counter(look.hints) - Counter(before.hints)).elements())
+    told = [i for i in stations if not right[i] and look.verdicts[i]]
+    if not told and not hints and not look.problem and not all(right):
+        told = [right.index(False)]
+    wrong = "\n".join(f"{look.numbers[i]}{paint(look.verdicts[i], 'yellow')}" for i in told)
+    end = paint(look.problem, "red") + "\n" if look.problem else look.rest if all(right) else ""
+    print("\n".join(part for part in (hints, wrong, end) if part), end="", flush=True)

@@ -104,15 +104,13 @@ def test_at_the_start_what_was_right_before_takes_one_line_but_for_the_last(mine
     assert "station 1 of 10, softmax and cross-entropy: ok\n\nstation 2 of 10, the output matrix: ok\n    dy ok" in out
 
 
-@pytest.mark.exhaustive
-def test_a_station_that_is_skipped_is_shown_until_it_is_right_and_then_what_comes_next(mine, capsys, monkeypatch):
-    done = answers("arrays")
-    wrong = {**done, "loss_backward": done["loss_backward"].replace(" / len(p)", "")}
-    states = iter([{name: wrong[name] for name in ("loss_backward", "output_backward")}, done])
+def sit_through(mine, capsys, monkeypatch, *texts):
+    """Save these texts one after another while `sit` looks on -> what it says after each, and before the first."""
+    states = iter(texts)
 
     def wait(paths):
         try:
-            save(mine, written(next(states)))
+            save(mine, next(states))
         except StopIteration:
             raise KeyboardInterrupt from None
 
@@ -120,14 +118,84 @@ def test_a_station_that_is_skipped_is_shown_until_it_is_right_and_then_what_come
     status, out, err = run(capsys, "sit", "--folder", mine)
     assert (status, err) == (130, "minitransformer sit: stopped\n")
     assert "open it in a second window, with your editor" in out
-    first, second, third = out.split(" stations are right")[:3]
-    assert first.endswith("[..........] 0 of 10")
-    assert second.endswith("[.#........] 1 of 10")
-    assert "station 2 of 10, the output matrix: ok" in second
-    assert "= the loss is a mean, but its gradient is that of a sum" in third
+    return out.split("saved; judging ...")
+
+
+DONE = answers("arrays")
+TWO_WRONG = {
+    "loss_backward": DONE["loss_backward"].replace(" / len(p)", ""),
+    "output_backward": DONE["output_backward"],
+    "relu_backward": DONE["relu_backward"].replace("a > 0", "a < 0"),
+}
+OF_STATION_1 = "= the loss is a mean, but its gradient is that of a sum"
+FIRST_HALF = list(DONE)[: list(DONE).index("residual_backward") + 1]
+
+
+def test_two_stations_that_are_wrong_at_once_are_both_told_and_later_only_what_has_changed(mine, capsys, monkeypatch):
+    assert TWO_WRONG["relu_backward"] != DONE["relu_backward"]
+    one_more = {**TWO_WRONG, "residual_backward": DONE["residual_backward"].replace("dsum + dsub", "dsum")}
+    first, second, third, fourth = sit_through(
+        mine, capsys, monkeypatch, written(TWO_WRONG), written(one_more), written(one_more) + "\n# a note\n"
+    )
+    assert "[..........] 0 of 10" in first
+    assert "[.#........] 1 of 10" in second
+    assert second.index("station 2 of 10, the output matrix: ok") < second.index(OF_STATION_1)
+    assert OF_STATION_1 in second
+    assert second.index(OF_STATION_1) < second.index("station 4 of 10, the feed-forward network: WRONG")
+    assert "station 5 of 10, the residual: WRONG" in third
+    assert re.findall(r"station (\d+) of 10", third) == ["5"], "the others are as they were"
+    assert re.findall(r"station (\d+) of 10", fourth) == ["1"], "nothing has changed: the first that is not right"
+
+
+@pytest.mark.exhaustive
+def test_each_hint_is_heard_once_whichever_station_is_open(mine, capsys, monkeypatch):
+    text = written({name: DONE[name] for name in ("loss_backward",)})
+    far = text.replace("judge(softmax_backward)\n", "judge(softmax_backward)\nhint(softmax_backward)\n")
+    two = far.replace("judge(norm_backward)\n", "hint(norm_backward)\njudge(norm_backward)\n")
+    _, first, second, third = sit_through(mine, capsys, monkeypatch, far, two, two + "\n# a note\n")
+    assert "hint 1 of 2 for softmax_backward" in first
+    assert "hint 1 of 3 for norm_backward" in second
+    assert "for softmax_backward" not in second
+    assert "station" not in second.replace("stations are right", "")
+    assert "hint" not in third
+
+
+def test_a_syntax_error_keeps_the_count_and_the_next_day_too(mine, capsys, monkeypatch):
+    right = written({name: DONE[name] for name in ("loss_backward", "output_backward")})
+    broken = right.replace("def norm_backward(", "def norm_backward((")
+    _, first, second, third = sit_through(mine, capsys, monkeypatch, right, broken, right)
+    assert "[##........] 2 of 10" in first
+    assert "[##........] 2 of 10" in second
+    assert "the file cannot be read yet:" in second
+    assert "SyntaxError" in second
+    assert re.findall(r"station (\d+) of 10", third) == ["3"], "the first two are as they were"
+    save(mine, broken)
+    assert "[##........] 2 of 10" in run(capsys, "sit", "--once", "--folder", mine).out
+
+
+@pytest.mark.exhaustive
+def test_the_first_five_stations_have_an_ending_that_is_said_once(mine, capsys, monkeypatch):
+    half = written({name: DONE[name] for name in FIRST_HALF})
+    _, first, second = sit_through(mine, capsys, monkeypatch, half, half + "\n# a note\n")
+    assert first.index("half done: 134 of the 826 gradients are right") < first.index("[#####.....] 5 of 10")
+    assert "half done" not in second
+    four = written({name: DONE[name] for name in FIRST_HALF[1:]})
+    save(mine, four)
+    assert "half done" not in run(capsys, "sit", "--once", "--folder", mine).out
+
+
+@pytest.mark.exhaustive
+def test_a_station_that_is_skipped_is_shown_until_it_is_right_and_then_what_comes_next(mine, capsys, monkeypatch):
+    _, second, third = sit_through(mine, capsys, monkeypatch, written(TWO_WRONG), written(DONE))
+    assert "[.#........] 1 of 10" in second
     assert third.count("station 2 of 10") == 0, "it was right before"
-    assert third.endswith("[##########] 10 of 10")
-    assert "all 826 gradients are right" in out
+    assert "[##########] 10 of 10" in third
+    assert "all 826 gradients are right" in third
+
+
+def test_the_time_for_people_to_whom_this_is_new_is_said(capsys):
+    for text in (run(capsys, "sit", "--help").out, (FOLDER / "one_sitting.py").read_text("utf-8")):
+        assert re.search(r"150 minutes if this is new to (#\s+)?you, best on\s+(#\s+)?two evenings", text)
 
 
 @pytest.mark.exhaustive

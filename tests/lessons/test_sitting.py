@@ -320,6 +320,21 @@ def test_the_whole_names_the_arrays_that_are_off():
     ]
 
 
+def test_the_midpoint_has_its_own_ending_and_names_the_first_array_that_is_off(capsys):
+    names = script_functions("split", "merge", "softmax", "forward", "half_backward")
+    names.update(RIGHT["arrays"])
+    assert not sitting.judge_half(names["forward"], names["half_backward"])
+    assert said(capsys) == "half of it: not yet. Open stations: 1, 2, 3, 4, 5"
+    sitting.passed.update(station.title for station in STATIONS[:5])
+    assert sitting.judge_half(names["forward"], names["half_backward"])
+    assert said(capsys).startswith("half done: 134 of the 826 gradients are right You can derive any network now")
+    names["relu_backward"] = lambda dr, a: dr
+    assert not sitting.judge_half(names["forward"], names["half_backward"])
+    assert "half of it: WRONG in 4 of 8 arrays Going back from the loss, the first wrong one is decoder.ffn.W_1" in (
+        said(capsys)
+    )
+
+
 def gradient_name(name):
     place, dot, symbol = name.rpartition(".")
     return f"{place}{dot}d{symbol}"
@@ -330,7 +345,7 @@ def test_the_forward_of_the_script_has_the_numbers_of_the_running_example():
     values = names["forward"](sitting.WEIGHTS, *sitting.STOP)
     for name in ("cross.p", "cross.q", "decoder.self.o", "decoder.ffn.a", "encoder.norm1.x_hat", "M"):
         assert np.abs(values[name] - sitting.NUMBERS[name]).max() < 1e-12, name
-    slopes = sitting.complex_steps(names["forward"])
+    slopes = sitting.complex_steps(names["forward"], sitting.WEIGHTS)
     for name in slopes:
         assert np.abs(slopes[name] - sitting.NUMBERS[gradient_name(name)]).max() < 1e-12, name
     assert sum(array.size for array in slopes.values()) == 826
