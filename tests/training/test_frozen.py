@@ -46,7 +46,7 @@ TRAINED = {  # what is trained alone, and how many layers of each stack need a b
 @pytest.mark.parametrize("what", TRAINED)
 def test_backward_ends_at_the_lowest_trained_layer_and_no_gradient_is_another(what):
     kind, names, expected = TRAINED[what]
-    config = TransformerConfig(29, **SIZES, tie_embeddings=False)
+    config = TransformerConfig(29, **SIZES, tie_embeddings=kind is BERT)
     model = randomize(kind(config, seed=4, dtype=np.float64), scale=0.3)
     batch = get_task("reverse").batch(np.random.default_rng(1), 3)
     batch = batch if kind is Transformer else TextBatch(batch.source, batch.source)

@@ -15,14 +15,13 @@ from minitransformer.functional.embedding import EmbeddingCache
 from minitransformer.functional.layer_norm import LayerNormCache
 from minitransformer.functional.linear import LinearCache
 from minitransformer.functional.since_2017.activations import ShareCache
-from minitransformer.layers import Dropout, Embedding, Encoder, LayerNorm, Linear, OutputProjection
+from minitransformer.layers import Dropout, Embedding, Encoder, LayerNorm, Linear
 from minitransformer.layers.initializers import normal
 from minitransformer.layers.stack import StackCache
 from minitransformer.models.base import Model, describe
 from minitransformer.models.build import builder
 from minitransformer.models.since_2017.build import LaterBuilder
 
-FIXED = {"tie_embeddings": True, "scale_embeddings": False, "scale_output": False}  # fields that BERT does not vary
 STD = 0.02  # of initial token vectors, which are not multiplied by sqrt(C)
 
 
@@ -58,7 +57,8 @@ class BERTEmbedding(Layer):
         self, config: TransformerConfig, num_segments: int, rng: np.random.Generator | None, dtype: DTypeLike
     ) -> None:
         V, C = config.vocab_size, config.d_model
-        self.tokens: Any = Embedding(Parameter(normal(rng, (V, C), STD, dtype)), scale=1.0)  # or Patches
+        scale = C**0.5 if config.scale_embeddings else 1.0
+        self.tokens: Any = Embedding(Parameter(normal(rng, (V, C), STD, dtype)), scale)  # or Patches
         self.positions = LaterBuilder(config, rng, dtype).input_positions(STD)
         self.segments = Embedding(Parameter(normal(rng, (num_segments, C), STD, dtype)), scale=1.0)
         self.norm = LayerNorm(C, eps=config.norm_eps, dtype=dtype)
@@ -105,7 +105,7 @@ class MaskedHead(Layer):
         C = config.d_model
         self.transform = Linear(C, C, rng=rng, dtype=dtype)
         self.norm = LayerNorm(C, eps=config.norm_eps, dtype=dtype)
-        self.output = OutputProjection(E)
+        self.output = LaterBuilder(config, rng, dtype).output(E)
         self.b = Parameter(np.zeros(len(E.data), dtype))
 
     def forward(self, x: xp.ndarray, rng: np.random.Generator | None = None) -> tuple[xp.ndarray, MaskedHeadCache]:
@@ -219,13 +219,13 @@ class BERT(Model):
         the initial weights: normal with standard deviation 0.02 for all vectors, as in BERT, and Xavier uniform for the
         matrices; None makes them zero, for uses where only shapes matter. `dtype` is float32 for training, float64 or
         complex128 for proofs.
-        Raises ValueError for any other dtype, for a config whose embeddings are scaled or whose output is untied or
-        scaled, for `num_segments` below 1 and for `num_classes` below 0.
+        Raises ValueError for any other dtype, for an untied output, for `num_segments` below 1 and for `num_classes`
+        below 0.
         """
         dtype = check_dtype(dtype)
-        for name, value in FIXED.items():
-            if getattr(config, name) != value:
-                raise ValueError(f"BERT has {name}={value}, got {getattr(config, name)}; `bert_config` sets it")
+        if not config.has_tied_output:
+            tied = config.tie_embeddings
+            raise ValueError(f"BERT's embeddings and output share one matrix, got tie_embeddings={tied}")
         self.config = config
         check_integer("num_segments", num_segments, least=1)
         if num_classes is not None:
