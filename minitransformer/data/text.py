@@ -102,7 +102,7 @@ class TextTask:
             if len(ids) < length + 1:
                 raise ValueError(
                     f"the text to {name} has {len(ids)} tokens, but a window of {length} needs {length + 1}: "
-                    "give more text, or a smaller length"
+                    "give more text, or a smaller --length"
                 )
 
     def batch(self, rng: np.random.Generator, size: int) -> TextBatch:

@@ -3,6 +3,7 @@
 import dataclasses
 import lzma
 import math
+import re
 import sys
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -260,11 +261,18 @@ def fitting_vocab_size(characters: int) -> int:
 
 
 def opening(data: TextTask) -> str:
-    """The first words of a paragraph, or of a line, in the middle of the held-out text."""
+    """The first words of an ordinary sentence in the middle of the held-out text, or else of a line, or of any word."""
     text = data.tokenizer.decode(data.held_out[len(data.held_out) // 2 :][:1000])
-    end = next((end for end in ("\n\n", "\n", " ") if end in text[:-OPENING]), None)
-    text = text.split(end, 1)[1].lstrip() if end else text
-    return text[:OPENING].rpartition(" ")[0] or text[:OPENING]
+    ends = (r"[.!?:]\s+|\n\n\s*", r"\n\s*", " ")  # of what comes before
+    starts = [end.end() for kind in ends for end in re.finditer(kind, text[:-OPENING])]
+    first = next((start for start in starts if is_ordinary(text[start:])), (starts or [0])[0])
+    return text[first:][:OPENING].rpartition(" ")[0] or text[first:][:OPENING]
+
+
+def is_ordinary(sentence: str) -> bool:
+    """Whether a sentence begins as most do, with a capital letter and then in lower case: no heading, no list."""
+    first, *others = sentence.split(maxsplit=4)[:4] or [""]
+    return first[:1].isupper() and all(word.islower() for word in (first[1:] or "a", *others))
 
 
 def sample(model: GPT, data: TextTask, length: int) -> str:

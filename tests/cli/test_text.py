@@ -5,6 +5,7 @@ import lzma
 import math
 import re
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from minitransformer.config import Windowed
 from minitransformer.data import load_python_topics
 from minitransformer.models import BERT, GPT
 from minitransformer.recipes import RECIPES
-from minitransformer.tokenizers import tokenizer_from_dict
+from minitransformer.recipes.text import opening
+from minitransformer.tokenizers import BytePairTokenizer, tokenizer_from_dict
 from minitransformer.training import load_checkpoint
 from tests.cli.run import assert_refused, run
 
@@ -34,6 +36,30 @@ def train(capsys, task, *more):
     status, out, err = run(capsys, "train", task, "--text", "my.txt", *SMALL, "--json", *more)
     assert (status, err) == (0, "")
     return out, json.loads(out.splitlines()[-1])
+
+
+BEFORE = "is as it should be in the middle of a long book\n\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "begins"),
+    [
+        (
+            BEFORE + "END OF TERMS AND CONDITIONS\n\n5. HOW TO apply these. The mill by the river turns.",
+            "The mill by the",
+        ),
+        (BEFORE + "ROMEO:\nBut soft, what light through yonder window breaks?", "But soft, what light"),
+        (BEFORE + "ПРАВИЛА РАБОТЫ\n\nМельница у реки крутится днём и ночью.", "Мельница у реки"),
+        (BEFORE + "- one: two\n- three\n\nLISTS WITHOUT ANY SENTENCE, IN CAPITALS ALL OF THEM", "- one: two"),
+        ("no end of a sentence anywhere in here for a long while", "end of a sentence"),
+    ],
+)
+def test_a_sample_begins_at_an_ordinary_sentence_or_else_at_a_line_or_a_word(text, begins):
+    tokenizer = BytePairTokenizer()
+    ids = tokenizer.encode(f"{text} and this is how it goes on, until the very end of the book")
+    data = SimpleNamespace(tokenizer=tokenizer, held_out=np.concatenate([0 * ids, ids]))
+    assert opening(data).startswith(begins)
+    assert len(opening(data)) <= 40
 
 
 @pytest.mark.draws
