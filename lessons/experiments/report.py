@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from minitransformer.plotting import COLORS, mark_powers
+from minitransformer.system.terminal import width
 
 Options = argparse.Namespace
 Parser = argparse.ArgumentParser
@@ -21,7 +22,10 @@ class Table(NamedTuple):
 
 
 def as_text(table: Table) -> str:
-    """The table for a terminal: the first column begins at the left, all others end at the right."""
+    """The table for a terminal: the first column begins at the left, all others end at the right.
+
+    Where the terminal is too narrow for it, each cell has a line.
+    """
     lines = [table.columns, *table.cells]
     widths = [max(len(line[i]) for line in lines) for i in range(len(table.columns))]
     printed = [
@@ -31,7 +35,13 @@ def as_text(table: Table) -> str:
         )
         for line in lines
     ]
-    return "\n".join([f"{table.title}\n" if table.title else "", *(line.rstrip() for line in printed)]).lstrip("\n")
+    if max(map(len, printed)) > width():
+        longest = max(map(len, table.columns))
+        printed = []
+        for cells in table.cells:
+            printed += [f"{column:<{longest}}  {cell}" for column, cell in zip(table.columns, cells, strict=True)]
+            printed.append("")
+    return "\n".join([f"{table.title}\n" if table.title else "", *(line.rstrip() for line in printed)]).strip("\n")
 
 
 def as_markdown(table: Table) -> str:

@@ -22,6 +22,7 @@ from minitransformer.backend import backend_name
 from minitransformer.plotting import save_figure
 from minitransformer.system.files import atomic_write
 from minitransformer.system.process import blas_threads, keep_freed_memory, limit_threads
+from minitransformer.system.terminal import wrap
 
 
 def find(name: str) -> Any:
@@ -67,7 +68,8 @@ def run(name: str, options: Options) -> int:
     """
     experiment, command = find(name), command_line(name, options)
     complete(name, options, command)
-    print(f"{question(name)}\n(at most {duration(experiment.SECONDS[options.quick])} on two cores)\n", flush=True)
+    print(wrap(question(name)))
+    print(f"(at most {duration(experiment.SECONDS[options.quick])} on two cores)\n", flush=True)
     start = time.perf_counter()
     keep_freed_memory()
     with limit_threads(getattr(experiment, "THREADS", 1)):
@@ -76,7 +78,7 @@ def run(name: str, options: Options) -> int:
         print(f"{as_text(table)}\n")
     findings = experiment.findings(rows)
     for finding in findings:
-        print(finding)
+        print(wrap(finding, "", "  "))
     path = options.runs / "experiments" / f"{'-'.join([name, *getattr(options, 'parts', [])])}.json"
     if figure := experiment.draw(rows) if hasattr(experiment, "draw") else None:
         save_figure(figure, path.with_suffix(".png"))

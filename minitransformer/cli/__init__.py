@@ -44,11 +44,11 @@ GROUPS = {
     "Learn": {
         "hint": "show a hint for an exercise, each time one more",
         "solution": "show the solution of an exercise that you have passed",
-        "progress": "list all exercises with your progress",
+        "progress": "show how far you are: exercises, lessons, the sitting",
         "init": "copy the lessons and exercises to a folder of your own",
     },
     "Train and use": {
-        "evaluate": "find the perplexity of a language model on a text",
+        "evaluate": "score a language model on a text, or a translator on pairs",
         "embed": "find the lines of a text that mean about the same",
         "summary": "show the layers, shapes and parameters of a model",
         "export": "write a trained model for Hugging Face's transformers",
@@ -164,13 +164,13 @@ def check_known(prog: str, kind: str, name: str, known: Iterable[str]) -> None:
 
 def overview() -> Parser:
     """The parser of a command line without a command."""
-    lines = ['"Attention Is All You Need" by hand, in NumPy: every layer forward and backward,\nwithout autograd.']
-    lines += [f"\n{title}:\n{list_commands(group)}" for title, group in GROUPS.items()]
+    lines = ['"Attention Is All You Need" by hand, in NumPy: every layer forward and backward, without autograd.']
+    lines += [f"{title}:\n\n{list_commands(group)}" for title, group in GROUPS.items()]
     parser = Parser(
         "minitransformer",
         usage="minitransformer COMMAND ...",
-        description="\n".join(lines),
-        epilog="minitransformer COMMAND --help explains a command, with examples.",
+        description=wrap_help("\n\n".join(lines), width()),
+        epilog="minitransformer COMMAND --help shows examples.",
     )
     parser.add_argument("--version", action="version", version=f"minitransformer {__version__}")
     return parser

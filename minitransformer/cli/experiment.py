@@ -4,6 +4,7 @@ import argparse
 from typing import Any
 
 from minitransformer.course import import_experiments
+from minitransformer.system.terminal import wrap
 
 running = import_experiments()
 
@@ -35,5 +36,6 @@ def run(arguments: argparse.Namespace) -> tuple[int, Any]:
     questions = SUBCOMMANDS[1]
     for name, text in questions.items():
         quick, full = (running.duration(running.find(name).SECONDS[quick]) for quick in (True, False))
-        print(f"{name:<17}{text}\n{'':<17}at most {full} on two cores; --quick: {quick}")
+        print(wrap(text, f"{name:<17}", " " * 17))
+        print(wrap(f"at most {full} on two cores; --quick: {quick}", " " * 17, " " * 17))
     return 0, questions

@@ -18,7 +18,7 @@ from minitransformer.gradcheck.judge.use import LayerError, placed_errors, takes
 from minitransformer.gradcheck.subjects import BASE, select_subjects
 from minitransformer.system.files import load_module
 from minitransformer.system.progress import tqdm
-from minitransformer.system.terminal import blamed_for_memory
+from minitransformer.system.terminal import blamed_for_memory, wrap
 
 AnyReport = Report | SecondOrderReport
 DESCRIPTION = """\
@@ -93,7 +93,8 @@ def run(arguments: argparse.Namespace) -> tuple[int, Any]:
             bar.set_postfix_str(name)
             report = check()
             reports.append(report)
-            tqdm.write(str(report) if arguments.verbose or not report.passed else report.row())
+            said = str(report) if arguments.verbose or not report.passed else report.row()
+            tqdm.write("\n".join(wrap(line, "", "    ") for line in said.splitlines()))
     seconds = time.perf_counter() - start
     failed = sum(report.verdict == WRONG for report in reports)
     unclear = sum(report.verdict == CANNOT_TELL for report in reports)

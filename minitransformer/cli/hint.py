@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> tuple[int, Any]:
     for exercise in unsolved or exercises:
         count = min(workshop.noted(exercise.name, "hints", 0) + 1, len(exercise.hints))
         workshop.note(exercise.name, hints=count)
-        print(f"{exercise.lesson}  {exercise.about()[0]}, {count} of {len(exercise.hints)} hints")
+        print(wrap(f"{exercise.about()[0]}, {count} of {len(exercise.hints)} hints", f"{exercise.lesson}  ", "    "))
         for number, hint in enumerate(exercise.hints[:count], start=1):
             print(wrap(f"{number}. {hint}", "    ", "       "))
         rows[exercise.name] = list(exercise.hints[:count])

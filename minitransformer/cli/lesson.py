@@ -81,7 +81,9 @@ def show_list() -> list[dict[str, Any]]:
             state = f"run: {len(record['checks'])} checks passed in {record['seconds']:.0f} s"
         print(f"{lesson.number}  {lesson.title}")
         print(wrap(lesson.question, "    ", "    "))
-        print(f"    {lesson.minutes} min to read, difficulty {lesson.difficulty} of 5 · {state}\n")
+        print(
+            wrap(f"{lesson.minutes} min to read, difficulty {lesson.difficulty} of 5 · {state}", "    ", "    ") + "\n"
+        )
     print(wrap("Run one with `minitransformer lesson NN`, and read its file in an editor next to the output."))
     if lessons[0].path.parent == INSTALLED:
         print("To have the files in a folder of your own: minitransformer init FOLDER")

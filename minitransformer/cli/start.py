@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from minitransformer.exercises.options import NAMES, add_workshop_arguments, chosen, say_which
-from minitransformer.system.terminal import shown
+from minitransformer.system.terminal import shown, wrap
 
 DESCRIPTION = """\
 Copy exercises to your folder my_exercises. Files that are already there are not overwritten:
@@ -17,7 +17,7 @@ Write your solution in the copy. These commands help:
 
   minitransformer check 06          check your solution, and name your mistakes
   minitransformer hint 06           show the next hint
-  minitransformer progress          list all exercises with your progress
+  minitransformer progress          how far you are
 """
 
 
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> tuple[int, Any]:
     for exercise in exercises:
         path, new = workshop.start(exercise)
         title, difficulty, minutes = exercise.about()
-        print(f"{exercise.lesson}  {title}, difficulty {difficulty} of 5, about {minutes} minutes")
+        print(wrap(f"{title}, difficulty {difficulty} of 5, about {minutes} minutes", f"{exercise.lesson}  ", "    "))
         print(f"    {'write your solution in' if new else 'already started:'} {shown(path)}")
         rows.append({"exercise": exercise.name, "path": str(path), "new": new})
     print(f"\nCheck your solution with: minitransformer check {arguments.exercise or ''}".rstrip())

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from minitransformer.checks import check_integer
+from minitransformer.cli import did_you_mean
 from minitransformer.config import flat_fields
 from minitransformer.data import get_task
 from minitransformer.inspection import kept_activations, summarize, training_memory
@@ -19,8 +20,8 @@ from minitransformer.models.since_2017.gpt import GPT, gpt_config
 from minitransformer.recipes import RECIPES
 from minitransformer.recipes.folder import RunFolder
 from minitransformer.recipes.options import LAYER_OPTIONS, TrainOptions, add_option, option_name
-from minitransformer.recipes.saved import load_model
-from minitransformer.system.terminal import blamed_for_memory, wrap
+from minitransformer.recipes.saved import load_model, models_near
+from minitransformer.system.terminal import blamed_for_memory, table_row, wrap
 
 DESCRIPTION = """\
 Print a table of a model's layers, with the shape of each output and the number
@@ -64,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--recompute", action="store_true", help="with --activations: as training with --recompute keeps them"
     )
+    parser.add_argument("--options", action="store_true", help="also list the options that are as in the paper")
     group = parser.add_argument_group("advanced options")
     group.add_argument(
         "--vocab-size",
@@ -113,8 +115,9 @@ def open_model(arguments: argparse.Namespace, given: Iterable[str]) -> tuple[Any
         if getattr(arguments, option):
             raise ValueError(f"{option_name(option)} is for {', '.join(config_names())}, and {name} is none of these")
     if name not in KINDS and not os.path.exists(name):
-        known = ", ".join((*config_names(), *KINDS))
-        raise ValueError(f"there is no model {name!r}: give the folder of a run, a model file, or one of {known}")
+        known, runs = (*config_names(), *KINDS), " or ".join(models_near(Path(name)))
+        places = f"the folder of a run{f', such as {runs}' if runs else ''}, a model file, or one of {', '.join(known)}"
+        raise ValueError(f"there is no model {name!r}{did_you_mean(name, known) or f': give {places}'}")
     facts: dict[str, Any] = {}
     model: Any = KINDS[name]() if name in KINDS else outline_huggingface(name) if is_huggingface_folder(name) else None
     if model is None:
@@ -123,23 +126,37 @@ def open_model(arguments: argparse.Namespace, given: Iterable[str]) -> tuple[Any
     data = RunFolder(Path(name)).read_config().get("data")
     if isinstance(data, dict):
         saved["text"] = data.get("text") or getattr(RECIPES.get(facts.get("task", "")), "own_text", None) or None
-    options = {**saved, **flat_fields(model.config), **getattr(model, "options", {})}
-    listed = ", ".join(f"{key}={value}" for key, value in options.items() if value is not None)
-    return model, wrap(f"{name}: {type(model).__name__}, {listed}")
+    saved |= getattr(model, "options", {})
+    paper = isinstance(model.config, TransformerConfig)
+    usual = flat_fields(TransformerConfig(model.config.vocab_size)) if paper else {}
+    fields = flat_fields(model.config)
+    others = {key: value for key, value in fields.items() if key == "vocab_size" or usual.get(key, ...) != value}
+    head = [f"{name}: {type(model).__name__}, {listed(saved)}".removesuffix(", ")]
+    head.append(f"{'unlike the base model of the paper' if paper else 'its options'}: {listed(others)}")
+    if paper:
+        as_usual = listed({key: value for key, value in fields.items() if key not in others})
+        head.append(f"as in the paper: {as_usual if arguments.options else 'the rest, which --options lists'}")
+    return model, "\n".join(wrap(line, "", "  ") for line in head)
+
+
+def listed(options: dict[str, Any]) -> str:
+    """The options that have a value, as in "norm=pre, num_heads=4"."""
+    return ", ".join(f"{key}={value}" for key, value in options.items() if value is not None)
 
 
 def show_model(model: Any, head: str) -> dict[str, Any]:
     """Print `head` and the table of layers -> the same for JSON."""
     rows = summarize(model)
     print(f"{head}\n")
-    print(f"{'layer':<31} {'kind':<21} {'output':<11} {'parameters':>13}")
+    print(table_row("layer", f"{'kind':<21} {'output':<11} {'parameters':>13} ", 31).rstrip())
     shared = False
     for name, row in in_blocks(rows):
         if row is None:
             print(name)
             continue
         shared = shared or row.shared
-        print(f"{name:<31} {row.kind:<21} {row.output:<11} {row.parameters:>13,}{'*' * row.shared}")
+        count = f"{row.parameters:,}{'*' * row.shared or ' '}"
+        print(table_row(name, f"{row.kind:<21} {row.output:<11} {count:>14}", 31).rstrip())
     if shared:
         first = " or the first layer of the stack" if getattr(model.config, "share_layers", False) else ""
         tokens = next(row.name for row in rows if row.name.endswith("tokens"))
@@ -172,22 +189,24 @@ def show_activations(config: TransformerConfig, sizes: dict[str, int], name: str
     lengths |= {"D": config.d_model // config.num_heads, "F": config.d_ff, "V": config.vocab_size}
     print(f"{name}: {', '.join(f'{letter} = {length}' for letter, length in lengths.items())}")
     named = list(in_blocks(rows))
-    width = max(44, *(len(name) for name, row in named if row is not None))
-    print(f"\n{'kept for the backward pass':<{width}} {'shape':<15} {'dtype':<7} {'MB':>7}   x")
+    longest = max(44, *(len(name) for name, row in named if row is not None))
+    print("\n" + table_row("kept for the backward pass", f"{'shape':<15} {'dtype':<7} {'MB':>7}   x", longest))
     for name, row in named:
         if row is None:
             print(name)
             continue
         shape = f"({', '.join(row.letters)})"
-        print(f"{name:<{width}} {shape:<15} {row.dtype:<7} {row.bytes / 1e6:>7.2f} {row.count:>3}")
+        rest = f"{shape:<15} {row.dtype:<7} {row.bytes / 1e6:>7.2f} {row.count:>3}"
+        print(table_row(name, rest, longest))
     total = sum(row.bytes * row.count for row in rows)
-    print(f"\n{total / 1e6:,.1f} MB of activation memory at the end of the forward pass, in float32")
     memory = training_memory(config, batch, (source_length, target_length), recompute=recompute)
-    print(
-        f"memory estimate with one thread: about {memory.total / 1e6:,.0f} MB at the peak, of which (MB)\n"
+    lines = (
+        f"{total / 1e6:,.1f} MB of activation memory at the end of the forward pass, in float32",
+        f"memory estimate with one thread: about {memory.total / 1e6:,.0f} MB at the peak, of which (MB)",
         f"  at all times: weights {memory.weights / 1e6:,.0f}, gradients {memory.gradients / 1e6:,.0f}, "
-        f"Adam's moments {memory.moments / 1e6:,.0f}\n"
-        f"  during a step: activations {memory.kept / 1e6:,.0f}, temporary arrays {memory.work / 1e6:,.0f}\n"
-        f"  while a checkpoint is saved: copies {memory.saving / 1e6:,.0f}"
+        f"Adam's moments {memory.moments / 1e6:,.0f}",
+        f"  during a step: activations {memory.kept / 1e6:,.0f}, temporary arrays {memory.work / 1e6:,.0f}",
+        f"  while a checkpoint is saved: copies {memory.saving / 1e6:,.0f}",
     )
+    print("", *(wrap(line, "", "    ") for line in lines), sep="\n")
     return {**sizes, "bytes": total, "kept": [row._asdict() for row in rows]}

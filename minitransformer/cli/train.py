@@ -70,9 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser, task: str | None) -> None:
         hidden = [field for name, field in OPTIONS.items() if not hasattr(recipe.defaults, name)]
     else:
         parser.usage = f"{parser.prog} TASK [options]\n       {parser.prog} --resume RUN [options]"
-        group = parser.add_argument_group(
-            "resume a run", "These options can be changed. All others keep the values of the run."
-        )
+        group = parser.add_argument_group("resume a run", "All other options keep the values of the run.")
         group.add_argument(
             "--resume", metavar="RUN", type=Path, help="folder of the run, such as runs/reverse, or a checkpoint"
         )

@@ -24,7 +24,7 @@ def paint(text: str, colour: str) -> str:
 def print_diagnoses(exercise: Exercise, diagnoses: Sequence[Diagnosis], printed: str = "") -> None:
     """One paragraph for each function of the exercise, and what the learner's file `printed`."""
     for diagnosis in diagnoses:
-        print(f"{exercise.lesson}  {diagnosis.function:<28} {summary(diagnosis)}")
+        print(wrap(summary(diagnosis), f"{exercise.lesson}  {diagnosis.function:<28} ", " " * 8))
         for clue in diagnosis.clues:
             print_indented(clue)
         for name, question in diagnosis.mistakes:

@@ -17,7 +17,7 @@ from minitransformer.recipes.speed import fit_to_minutes
 from minitransformer.recipes.start import Start
 from minitransformer.system.files import checksum, delete, kind_of, named_in_errors, reason
 from minitransformer.system.process import limit_threads
-from minitransformer.system.terminal import is_closed_pipe, json_line
+from minitransformer.system.terminal import is_closed_pipe, json_line, wrap
 from minitransformer.tokenizers import tokenizer_from_dict
 from minitransformer.training import Checkpointer, History, NotFiniteError, Stopped, read_run, save_checkpoint, train
 from minitransformer.training.parallel.connect import connect
@@ -45,7 +45,7 @@ def new_run(recipe: Recipe, given: dict[str, Any]) -> Iterator["Run"]:
         training = Run(recipe, options, recipe.data(options, start and start.tokenizer), folder, start=start)
         del start  # its weights
         if reasons:
-            print(*reasons, sep="\n", flush=True)
+            print(*(wrap(reason, "", "    ") for reason in reasons), sep="\n", flush=True)
         yield training
 
 
@@ -236,7 +236,7 @@ class Run:
             if connect().is_root:
                 self.prepare_folder()
             processes = f", {connect().size} processes" if connect().size > 1 else ""
-            print(recipe.describe(options, model, data) + processes, flush=True)
+            print(wrap(recipe.describe(options, model, data) + processes, "", "  "), flush=True)
             with recipe.layers(options, lambda: type(model)(model.config, seed=options.seed), data):
                 how = recipe.how(options, model, data, self.evaluations, self.about, self.end)
                 state = self.saved.state if self.saved else None
@@ -287,7 +287,8 @@ class Run:
             folder.delete_outputs()
             folder.write_config(self.about, self.model)
             folder.write_log(trained.history)
-            print("saved", *(str(path) for path in (folder.model, *self.recipe.draw(trained, folder.path))))
+            paths = (folder.model, *self.recipe.draw(trained, folder.path))
+            print(wrap(" ".join(map(str, paths)), "saved ", "      "))
 
     @contextlib.contextmanager
     def explaining_errors(self) -> Iterator[None]:

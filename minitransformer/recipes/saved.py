@@ -67,6 +67,11 @@ def check_known(tokenizer: Tokenizer, text: str, name: str) -> None:
             raise ValueError(f"{name} has characters that the training text did not have: {names}; {rest}")
 
 
+def models_near(path: Path) -> list[str]:
+    """The folders with a finished model that are beside `path`, or in runs/."""
+    return sorted({str(model.parent) for place in (path.parent, Path("runs")) for model in place.glob(f"*/{FILE}")})
+
+
 def find_model(run: str, task: str) -> Path:
     """The file of the model that is meant by `run`: a file, or the folder of a run or of its checkpoints.
 
@@ -80,6 +85,6 @@ def find_model(run: str, task: str) -> Path:
     for place in (path / FILE, *checkpoints[-1:]):
         if kind_of(place) == "file":
             return place
-    others = sorted({str(model.parent) for place in (path.parent, Path("runs")) for model in place.glob(f"*/{FILE}")})
+    others = models_near(path)
     remedy = f"models here: {', '.join(others)}" if others else f"train one, as with `minitransformer train {task}`"
     raise FileNotFoundError(f"there is no model {run}; {remedy}")

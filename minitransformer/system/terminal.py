@@ -63,6 +63,12 @@ def _wrap_example(line: str, columns: int) -> str:
     return example.rstrip() + "\n" + _wrap(explanation, columns, " " * 6, " " * 6)
 
 
+def table_row(name: str, rest: str, column: int) -> str:
+    """A row of a table: the `rest` in a `column` beside its `name`, or below it if both are too long for a line."""
+    row = f"{name:<{column}} {rest}"
+    return row if len(row) <= width() else f"{name}\n{rest:>{width()}}"
+
+
 def json_line(answer: Any) -> str:
     """The answer of a command as one line of JSON; numbers of it that are not finite become null."""
     if isinstance(answer, dict):

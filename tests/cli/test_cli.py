@@ -62,6 +62,15 @@ def test_help_lists_every_command_once_in_groups_and_the_everyday_ones_first(cap
     assert list(GROUPS["Everyday commands"]) == everyday.split()
 
 
+@pytest.mark.parametrize("columns", [60, 100])
+def test_help_fits_into_the_terminal(columns, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for words in (("--help",), *((command, "--help") for command in COMMANDS)):
+        lines = run(capsys, *words).out.splitlines()
+        # a command to copy is one line, however long
+        assert [line for line in lines if len(line) > columns and " minitransformer " not in line] == []
+
+
 def test_each_command_has_a_file_and_each_file_a_command():
     files = {path.stem for path in Path(cli.__file__).parent.glob("*.py")}
     assert files - {"__init__", "dialogue", "processes"} == set(COMMANDS)

@@ -199,6 +199,13 @@ def test_json_prints_every_report_in_the_last_line(capsys):
     assert np.isclose(result["worst"], 0.5, rtol=1e-12)
 
 
+@pytest.mark.parametrize("words", [("softmax",), ("--second-order", "relu", "LayerNorm"), ("--verbose", "relu")])
+def test_no_line_is_wider_than_60_columns(words, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    out = run(capsys, "gradcheck", *words).out
+    assert [line for line in out.splitlines() if len(line) > 60] == []
+
+
 def test_second_order_prints_the_asymmetry_of_each_row(capsys):
     status, out, err = run(capsys, "gradcheck", "--second-order", "relu", "tanh", "LayerNorm")
     assert (status, err) == (0, "")

@@ -1,6 +1,8 @@
 """`minitransformer summary`: the paper's parameter counts, computed here from its architecture."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -8,7 +10,7 @@ from minitransformer.config import flat_fields
 from minitransformer.models import BERT, Transformer, bert_config, named_config
 from minitransformer.recipes import RECIPES
 from minitransformer.training import save_checkpoint
-from tests.cli.run import run
+from tests.cli.run import assert_refused, run
 from tests.interop.given import GPT2_FILE, make_state, save
 
 # paper, table 3: N, d_model, d_ff, h
@@ -114,6 +116,39 @@ def test_a_model_file_is_shown_with_its_options_and_what_was_saved_with_it(tmp_p
     assert rows["head"] == ("ClassifierHead", "(B, K)", str(12 * 12 + 12 + 12 * 5 + 5))
     result = json.loads(out.splitlines()[-1])
     assert result == {"config": flat_fields(model.config), "parameters": sum(counts(rows))}
+
+
+def test_what_differs_from_the_paper_comes_first_and_the_rest_on_request(tmp_path, capsys):
+    config = bert_config(11, d_model=12, num_heads=3, d_ff=7, num_layers=2, max_len=9)
+    save_checkpoint(tmp_path / "mine.safetensors", BERT(config), task="mine")
+    short, whole = (run(capsys, "summary", tmp_path / "mine.safetensors", *more).out for more in ((), ("--options",)))
+    short, whole = (" ".join(out.partition("\n\n")[0].split()) for out in (short, whole))
+    differs = re.search(
+        r"unlike the base model of the paper: (.*) as in the paper: the rest, which --options lists", short
+    )
+    assert {"d_model=12", "num_heads=3", "activation=gelu", "vocab_size=11"} <= set(differs[1].split(", "))
+    usual = whole.partition("as in the paper: ")[2].split(", ")
+    assert {"norm=post", "normalization=layer"} <= set(usual)
+    fields = {f"{name}={value}" for name, value in flat_fields(config).items() if value is not None}
+    assert {*differs[1].split(", "), *usual} == fields
+
+
+def test_a_model_that_is_not_there_is_refused_with_the_runs_that_are(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    save_checkpoint(Path("runs/mine/model.safetensors"), Transformer(named_config("tiny", 29)))
+    assert_refused(run(capsys, "summary", "runs/other"), "there is no model 'runs/other'", "such as runs/mine,", "tiny")
+    assert_refused(run(capsys, "summary", "bse"), "there is no model 'bse'; did you mean base")
+
+
+def test_in_a_narrow_terminal_each_row_has_two_lines_and_no_line_is_cut(capsys, monkeypatch):
+    for arguments in (("tiny",), ("base", "--activations")):
+        monkeypatch.setenv("COLUMNS", "60")
+        narrow = run(capsys, "summary", *arguments).out
+        monkeypatch.setenv("COLUMNS", "100")
+        wide = run(capsys, "summary", *arguments).out
+        assert [line for line in narrow.splitlines()[3:] if len(line) > 60] == []
+        assert narrow.split() == wide.split()
+        assert narrow.count("\n") > wide.count("\n") + 20
 
 
 def test_a_folder_of_hugging_face_is_shown(tmp_path, capsys):

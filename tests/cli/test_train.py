@@ -62,8 +62,8 @@ def test_training_shows_no_bar_and_writes_the_model_its_options_its_log_and_two_
     files = {path for path in trained.folder.rglob("*") if path.is_file()}
     said = {trained.run / name for name in ("model.safetensors", "loss.png", "attention.png")}
     assert files == said | {trained.run / name for name in ("log.csv", "checkpoint.safetensors", "config.json")}
-    line = trained.out.splitlines()[-2]  # "saved ..."
-    assert all(str(path.relative_to(trained.folder)) in line for path in said)
+    _, _, saved = trained.out.partition("\nsaved ")
+    assert set(saved.split("{")[0].split()) == {str(path.relative_to(trained.folder)) for path in said}
 
 
 def test_config_has_all_options_the_model_and_the_versions(trained):

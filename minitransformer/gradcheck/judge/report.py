@@ -4,6 +4,8 @@ import dataclasses
 import math
 from typing import Any
 
+from minitransformer.system.terminal import width
+
 COMPLEX_STEP = "complex step"
 RICHARDSON = "Richardson"
 OK, WRONG, CANNOT_TELL = "ok", "WRONG", "cannot tell"
@@ -128,9 +130,8 @@ class Report:
         method = "" if self.worst.method == COMPLEX_STEP else f", {self.worst.method}"
         if bounds:
             method = f", {RICHARDSON}, bound {max(bounds):.0e}"
-        return "\n".join(
-            [f"{self.name:<64} {self.worst.error:8.1e}  ok{method}", *(f"  {note}" for note in self.notes)]
-        )
+        row = row_of(self.name, f"{self.worst.error:8.1e}", f"ok{method}")
+        return "\n".join([row, *(f"  {note}" for note in self.notes)])
 
     def as_dict(self) -> dict[str, Any]:
         """The report as plain numbers and strings, for JSON."""
@@ -153,6 +154,11 @@ def badness(check: TensorCheck) -> float:
     if math.isinf(check.tolerance):
         return -1.0
     return math.inf if math.isnan(check.error) else check.error
+
+
+def row_of(name: str, number: str, verdict: str) -> str:
+    """A line of the table of all checks; in a narrow terminal the name has less room."""
+    return f"{name:<{max(1, min(64, width() - 12 - len(verdict)))}} {number:>8}  {verdict}"
 
 
 def finite(fields: dict[str, Any]) -> dict[str, Any]:

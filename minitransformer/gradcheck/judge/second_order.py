@@ -28,7 +28,7 @@ from minitransformer.gradcheck.holding import holding
 from minitransformer.gradcheck.judge import derivatives
 from minitransformer.gradcheck.judge.loss import as_tuple
 from minitransformer.gradcheck.judge.promises import restored
-from minitransformer.gradcheck.judge.report import CANNOT_TELL, OK, WRONG, finite
+from minitransformer.gradcheck.judge.report import CANNOT_TELL, OK, WRONG, finite, row_of
 from minitransformer.gradcheck.judge.use import Use, named, placed_errors
 
 TOLERANCE = 1e-11  # of the symmetry
@@ -125,9 +125,9 @@ class SecondOrderReport:
     def row(self) -> str:
         """One line of a table."""
         if not self.size:
-            return f"{self.name:<64} {'-':>8}  ok, the Hessian is 0"
+            return row_of(self.name, "-", "ok, the Hessian is 0")
         witness = f", differences {self.witness:.0e} (bound {self.bound:.0e})" if math.isfinite(self.bound) else ""
-        return f"{self.name:<64} {self.error:8.1e}  ok{witness}"
+        return row_of(self.name, f"{self.error:8.1e}", f"ok{witness}")
 
     def as_dict(self) -> dict[str, Any]:
         """The report as plain numbers and strings, for JSON."""
