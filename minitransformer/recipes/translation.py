@@ -15,11 +15,10 @@ from minitransformer.config import NORMS
 from minitransformer.data import TranslationTask, load_bible, load_pairs, load_python_topics, load_text
 from minitransformer.data.bible import LANGUAGES
 from minitransformer.data.denoising import NOISES, DenoisingTask
-from minitransformer.data.translation import MAX_LEN, fitting_vocab_size, shared_tokenizer
+from minitransformer.data.translation import MAX_LEN, EncodedPairs, fitting_vocab_size, shared_tokenizer
 from minitransformer.decoding.search.translate import encode_source, find_translations, translate
 from minitransformer.evaluation import mean_loss
 from minitransformer.evaluation.translation import (
-    Scores,
     bleu_by_length,
     frequent_words,
     has_sacrebleu,
@@ -33,6 +32,7 @@ from minitransformer.recipes.recipe import RECURRENT, CorpusOptions, CorpusRecip
 from minitransformer.recipes.text import PYTHON
 from minitransformer.system.files import atomic_write
 from minitransformer.system.progress import tqdm
+from minitransformer.system.terminal import wrap
 from minitransformer.tokenizers import BytePairTokenizer, Tokenizer
 from minitransformer.tokenizers.byte_pair import SMALLEST
 from minitransformer.training import History, cosine
@@ -195,29 +195,21 @@ class TranslationRecipe(CorpusRecipe):
         return evaluate, self.eval_interval(options)
 
     def evaluate(self, options: Any, model: Model, data: TranslationTask) -> tuple[dict[str, Any], Translated]:
-        """Perplexity and exact match, and if sacrebleu is installed BLEU and chrF, on all test pairs."""
-        sources, references = (list(side) for side in zip(*data.test.pairs, strict=True))
-        beam, greedy = (translate(model, data.tokenizer, sources, beam=beam) for beam in (4, 1))
-        numbers: dict[str, Any] = {
-            "perplexity": math.exp(mean_loss(model, batches_of(data.test))),
-            "exact_match": sum(map(str.__eq__, beam, references)) / len(references),
-        }
+        """The scores of all test pairs, and with sacrebleu BLEU of a translator that only counts words."""
+        numbers, translated = score_pairs(model, data.tokenizer, data.test)
         if has_sacrebleu():
-            best = score(beam, references)
-            frequent = frequent_words(sources, [target for _, target in data.train.pairs])
-            numbers.update(best._asdict(), greedy_bleu=score(greedy, references).bleu)
-            numbers.update(
-                copy_bleu=score(sources, references).bleu, frequent_words_bleu=score(frequent, references).bleu
-            )
-        return {**numbers, "test_pairs": len(sources)}, Translated(sources, references, beam)
+            frequent = frequent_words(translated.sources, [target for _, target in data.train.pairs])
+            numbers["frequent_words_bleu"] = score(frequent, translated.references).bleu
+        return {**numbers, "test_pairs": len(data.test)}, translated
 
     def report(self, trained: Trained) -> list[str]:
         """The scores, and ten translations."""
         result, translated = trained.result, trained.evaluated
-        lines = [
-            f"{'perplexity of a token':<26} {result['perplexity']:.2f} on {result['test_pairs']:,} test {self.unit}",
-            f"{'exact match, beam 4':<26} {math.floor(1000 * result['exact_match']) / 10:.1f} %",  # 100.0 % means all
-        ]
+        lines = score_lines(result, f"{result['test_pairs']:,} test {self.unit}")
+        if "bleu" in result:
+            lines.append(f"{'BLEU of frequent words':<26} {result['frequent_words_bleu']:.2f}")
+            for group in bleu_by_length(*translated):
+                lines.append(f"{f'BLEU, {group.words} words':<26} {group.bleu:.2f} on {group.sentences} sentences")
         if trained.options.attention == "full":
             flops = flops_of(trained.model.config, trained.data, trained.history.tokens)
             lines.append(f"{'FLOPs of training':<26} {flops:.2e}")
@@ -225,20 +217,6 @@ class TranslationRecipe(CorpusRecipe):
         for row in spread(translated):
             source, reference, translation = (side[row] for side in translated)
             samples += [source, f"  -> {translation}", *([f"  right: {reference}"] if translation != reference else [])]
-        if "bleu" not in result:
-            hint = "BLEU needs sacrebleu, which is not installed: pip install -e '.[translation]'"
-            return [*lines, hint, *samples, ""]
-        scores = Scores(**{name: result[name] for name in Scores._fields})
-        interval = "" if math.isnan(scores.interval) else f" ± {scores.interval:.2f}"
-        lines += [
-            f"{'BLEU, beam 4':<26} {scores.bleu:.2f}{interval}    {scores.signature}",
-            f"{'BLEU, greedy':<26} {result['greedy_bleu']:.2f}",
-            f"{'chrF, beam 4':<26} {scores.chrf:.2f}",
-            f"{'BLEU of the source itself':<26} {result['copy_bleu']:.2f}",
-            f"{'BLEU of frequent words':<26} {result['frequent_words_bleu']:.2f}",
-        ]
-        for group in bleu_by_length(*translated):
-            lines.append(f"{f'BLEU, {group.words} words':<26} {group.bleu:.2f} on {group.sentences} sentences")
         return [*lines, *samples, ""]
 
     def draw(self, trained: Trained, folder: Path) -> list[Path]:
@@ -280,6 +258,38 @@ class DenoiseRecipe(TranslationRecipe):
         corpus = load_python_topics() if options.text is None else load_text(options.text)
         tokenizer = tokenizer or BytePairTokenizer.train(corpus.train, options.vocab_size)
         return DenoisingTask(corpus, tokenizer, options.passage, options.noise)
+
+
+def score_pairs(model: Model, tokenizer: Tokenizer, pairs: EncodedPairs) -> tuple[dict[str, Any], Translated]:
+    """Perplexity and exact match, and if sacrebleu is installed BLEU and chrF, and all translations."""
+    sources, references = (list(side) for side in zip(*pairs.pairs, strict=True))
+    beam, greedy = (translate(model, tokenizer, sources, beam=beam) for beam in (4, 1))
+    numbers: dict[str, Any] = {
+        "perplexity": math.exp(mean_loss(model, batches_of(pairs))),
+        "exact_match": sum(map(str.__eq__, beam, references)) / len(references),
+    }
+    if has_sacrebleu():
+        numbers.update(score(beam, references)._asdict(), greedy_bleu=score(greedy, references).bleu)
+        numbers["copy_bleu"] = score(sources, references).bleu
+    return numbers, Translated(sources, references, beam)
+
+
+def score_lines(result: dict[str, Any], pairs: str) -> list[str]:
+    """What `score_pairs` has found for so many `pairs`, for the terminal."""
+    lines = [
+        f"{'perplexity of a token':<26} {result['perplexity']:.2f} on {pairs}",
+        f"{'exact match, beam 4':<26} {math.floor(1000 * result['exact_match']) / 10:.1f} %",  # 100.0 % means all
+    ]
+    if "bleu" not in result:
+        return [*lines, "BLEU needs sacrebleu, which is not installed: pip install -e '.[translation]'"]
+    interval = "" if math.isnan(result["interval"]) else f" ± {result['interval']:.2f}"
+    return [
+        *lines,
+        wrap(f"{result['bleu']:.2f}{interval}    {result['signature']}", f"{'BLEU, beam 4':<26} ", " " * 4),
+        f"{'BLEU, greedy':<26} {result['greedy_bleu']:.2f}",
+        f"{'chrF, beam 4':<26} {result['chrf']:.2f}",
+        f"{'BLEU of the source itself':<26} {result['copy_bleu']:.2f}",
+    ]
 
 
 def spread(translated: Translated) -> list[int]:
