@@ -1,19 +1,20 @@
-"""`minitransformer progress`: a list of all exercises with your progress, and three questions to remember."""
+"""`minitransformer progress`: your exercises, lessons and the sitting, and three questions to remember."""
 
 import argparse
 import time
 from typing import Any
 
-from minitransformer.course import due_questions
+from minitransformer.course import due_questions, find_lessons, read_record
 from minitransformer.exercises.collection import find_exercises
 from minitransformer.exercises.options import add_workshop_arguments
 from minitransformer.exercises.report import paint
-from minitransformer.exercises.workshop import Workshop
+from minitransformer.exercises.workshop import SITTING, Workshop
 from minitransformer.system.terminal import wrap
 
 DESCRIPTION = """\
-List all exercises with their difficulty, the time they take, and your progress. A day after you have run a lesson, its
-questions about earlier ones come back here, three a day: answer them before you look.
+List all exercises with their difficulty, the time they take, and your progress, and say which lessons you have run and
+how far you are in the sitting. A day after you have run a lesson, its questions about earlier ones come back here,
+three a day: answer them before you look.
 
   minitransformer progress
   minitransformer progress --answers    the answers to today's questions
@@ -29,17 +30,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> tuple[int, Any]:
-    """One line an exercise, and the sum; then what is due to be remembered."""
+    """Two lines an exercise, and the sums; then what is due to be remembered."""
     workshop, exercises, rows = Workshop(arguments.folder), find_exercises(), []
     for exercise in exercises:
         title, difficulty, minutes = exercise.about()
         state, tries = workshop.state(exercise), workshop.noted(exercise.name, "tries", 0)
         times = f", {tries} {'try' if tries == 1 else 'tries'}" if tries else ""
         stars, mark = "*" * difficulty, paint(state, COLOURS[state])
-        print(f"{exercise.name:<30} {stars:<5} {minutes:>3} min   {mark}{times}\n    {title}")
+        print(f"{exercise.name:<28} {stars:<4} {minutes:>3} min  {mark}{times}\n{wrap(title, '    ', '    ')}")
         rows.append({"exercise": exercise.name, "title": title, "state": state, "tries": tries, "minutes": minutes})
     passed = sum(row["state"] == "passed" for row in rows)
     print(f"\n{passed} of {len(rows)} passed")
+    lessons = find_lessons()
+    seen = [lesson for lesson in lessons if read_record(lesson) or read_record(lesson, fast=True)]
+    print(wrap(f"{len(seen)} of {len(lessons)} lessons run  {' '.join(lesson.number for lesson in seen)}", "", "    "))
+    print(f"{len(workshop.noted(SITTING, 'stations', []))} of 10 stations of the sitting are right")
     following = workshop.next_open(exercises)
     if following:
         verb = "check" if workshop.state(following) == "started" else "start"

@@ -5,7 +5,9 @@ import json
 import pytest
 
 from minitransformer.cli import check as check_command
+from minitransformer.course import find_lessons
 from minitransformer.exercises import Workshop, choose_exercises, find_exercise, find_exercises
+from minitransformer.exercises.workshop import SITTING
 from tests.cli.run import assert_refused, run
 from tests.exercises.answers import hand_in
 
@@ -128,6 +130,28 @@ def test_without_a_name_the_next_open_exercise_is_taken(mine, capsys):
     run(capsys, "solution", NAME, "--give-up", "--folder", mine)
     assert f"next: minitransformer start {second.name}\n" in run(capsys, "progress", "--folder", mine).out
     assert f"is {second.name}\n" in run(capsys, "start", "--folder", mine).out
+
+
+def test_progress_knows_the_lessons_that_were_run_and_the_sitting(mine, capsys, monkeypatch):
+    lessons = find_lessons()
+    seen = {lessons[3].number: False, lessons[5].number: True}  # one of them only with --fast
+    monkeypatch.setattr(
+        "minitransformer.cli.progress.read_record", lambda lesson, fast=False: seen.get(lesson.number) is fast or None
+    )
+    Workshop(mine).note(SITTING, stations=[1, 2, 4])
+    out = run(capsys, "progress", "--folder", mine).out
+    assert f"2 of {len(lessons)} lessons run  03 05\n" in out
+    assert "3 of 10 stations of the sitting are right\n" in out
+
+
+@pytest.mark.parametrize("words", [("progress",), ("start", "21"), ("hint", "21"), ("check", NAME)])
+def test_no_line_is_wider_than_60_columns(words, started, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    hand_in(EXERCISE, WRONG, started)
+    Workshop(started).note(NAME, tries=12)
+    out = run(capsys, *words, "--folder", started).out
+    lines = [line for line in out.replace(str(started), "").splitlines() if "minitransformer " not in line]
+    assert [line for line in lines if len(line) > 60] == []
 
 
 def test_without_a_name_and_with_nothing_open_it_is_said(mine, capsys):
