@@ -170,10 +170,17 @@ class Lesson:
         return said == "right"
 
     def compare(self, what: str, guess: Any, measured: Any) -> None:
-        """Print a measured number, and what the reader has guessed, unless that is still `...`."""
+        """Print a measured number, and what the reader has guessed, unless that is still `...`.
+
+        A guess that is no number is asked again, before the measured one is told.
+        """
         self.hands.append(what)
-        yours = "you have not guessed" if guess is ... else f"your guess: {guess:,.4g}"
-        print(wrap(f"{what}: {measured:,.4g} ({yours})", "  ", " " * 6))
+        try:
+            yours = "you have not guessed" if guess is ... else f"your guess: {float(guess):,.4g}"
+            said = f"{measured:,.4g} ({yours})"
+        except (TypeError, ValueError):
+            said = f"your guess {guess!r} is not a number: write one, such as 0.5, and run this again"
+        print(wrap(f"{what}: {said}", "  ", " " * 6))
 
     def quote(self, sentence: str, *measured: Any, within: float = 0.0, full_only: bool = False) -> None:
         """Compare the numbers in `sentence`, a literal piece of this lesson's prose, with the measured values.

@@ -277,6 +277,8 @@ def choose_tokens(arguments: argparse.Namespace) -> Greedy | Sampling:
     given = {name: value for name, value in given.items() if value is not None}
     if arguments.greedy and given:
         raise ValueError(f"{option_name(next(iter(given)))} and --greedy exclude each other")
+    if given.get("temperature") == 0:
+        raise ValueError("--temperature must be greater than 0, got 0.0: always the most likely token is --greedy")
     try:
         sampling = Sampling(np.random.default_rng(arguments.seed), **{**DRAWN, **given})
     except ValueError as error:  # it begins with the name

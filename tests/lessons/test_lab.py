@@ -82,6 +82,13 @@ def test_a_guess_is_shown_beside_the_measured_number(lesson, capsys):
     assert "the share: 0.1235 (you have not guessed)" in out
 
 
+@pytest.mark.parametrize("guess", ["thirty", "30 %", None, [3, 4]])
+def test_a_guess_that_is_no_number_is_asked_again_before_the_measured_one_is_told(lesson, capsys, guess):
+    lesson.compare("steps", guess, 1010)
+    out = " ".join(capsys.readouterr().out.split())
+    assert out == f"steps: your guess {guess!r} is not a number: write one, such as 0.5, and run this again"
+
+
 def test_check_that_holds_is_printed_with_its_value(lesson, capsys):
     lesson.check("the error is small", 3.1e-16, 1e-12)
     lesson.check("all are right", 1.0, at_least=0.99)
