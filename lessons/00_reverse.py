@@ -121,7 +121,7 @@ look(0)
 schedule = partial(cosine, steps=steps, peak=3e-3, warmup=50)
 history = train(model, task, schedule=schedule, settings=TrainingSettings(steps=steps, eval_interval=50), evaluate=look)
 if lesson.fast:
-    print(f"{steps} steps are too few to learn it: the text speaks of 1,000, which take 45 s without --fast")
+    print(f"too short to learn it: the text speaks of 1,000 steps, not {steps}")
 
 # %% [markdown]
 # At first the model stammers; then the beginning comes out right, and at last the whole word, after ten seconds or a

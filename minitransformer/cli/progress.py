@@ -40,11 +40,11 @@ def run(arguments: argparse.Namespace) -> tuple[int, Any]:
         print(f"{exercise.name:<28} {stars:<4} {minutes:>3} min  {mark}{times}\n{wrap(title, '    ', '    ')}")
         rows.append({"exercise": exercise.name, "title": title, "state": state, "tries": tries, "minutes": minutes})
     passed = sum(row["state"] == "passed" for row in rows)
-    print(f"\n{passed} of {len(rows)} passed")
+    print(f"\nexercises: {passed} of {len(rows)} passed")
     lessons = find_lessons()
     seen = [lesson for lesson in lessons if read_record(lesson) or read_record(lesson, fast=True)]
-    print(wrap(f"{len(seen)} of {len(lessons)} lessons run  {' '.join(lesson.number for lesson in seen)}", "", "    "))
-    print(f"{len(workshop.noted(SITTING, 'stations', []))} of 10 stations of the sitting are right")
+    print(wrap(f"lessons: {len(seen)} of {len(lessons)} run  {' '.join(lesson.number for lesson in seen)}", "", "    "))
+    print(f"the sitting: {len(workshop.noted(SITTING, 'stations', []))} of 10 stations are right")
     following = workshop.next_open(exercises)
     if following:
         verb = "check" if workshop.state(following) == "started" else "start"

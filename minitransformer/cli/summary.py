@@ -115,8 +115,8 @@ def open_model(arguments: argparse.Namespace, given: Iterable[str]) -> tuple[Any
         if getattr(arguments, option):
             raise ValueError(f"{option_name(option)} is for {', '.join(config_names())}, and {name} is none of these")
     if name not in KINDS and not os.path.exists(name):
-        known, runs = (*config_names(), *KINDS), " or ".join(models_near(Path(name)))
-        places = f"the folder of a run{f', such as {runs}' if runs else ''}, a model file, or one of {', '.join(known)}"
+        known, runs = (*config_names(), *KINDS), ", ".join(models_near(Path(name)))
+        places = f"the folder of a run{f' ({runs})' if runs else ''}, a model file, or one of {', '.join(known)}"
         raise ValueError(f"there is no model {name!r}{did_you_mean(name, known) or f': give {places}'}")
     facts: dict[str, Any] = {}
     model: Any = KINDS[name]() if name in KINDS else outline_huggingface(name) if is_huggingface_folder(name) else None

@@ -140,8 +140,8 @@ def test_progress_knows_the_lessons_that_were_run_and_the_sitting(mine, capsys, 
     )
     Workshop(mine).note(SITTING, stations=[1, 2, 4])
     out = run(capsys, "progress", "--folder", mine).out
-    assert f"2 of {len(lessons)} lessons run  03 05\n" in out
-    assert "3 of 10 stations of the sitting are right\n" in out
+    assert f"lessons: 2 of {len(lessons)} run  03 05\n" in out
+    assert "the sitting: 3 of 10 stations are right\n" in out
 
 
 @pytest.mark.parametrize("words", [("progress",), ("start", "21"), ("hint", "21"), ("check", NAME)])

@@ -136,7 +136,9 @@ def test_what_differs_from_the_paper_comes_first_and_the_rest_on_request(tmp_pat
 def test_a_model_that_is_not_there_is_refused_with_the_runs_that_are(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     save_checkpoint(Path("runs/mine/model.safetensors"), Transformer(named_config("tiny", 29)))
-    assert_refused(run(capsys, "summary", "runs/other"), "there is no model 'runs/other'", "such as runs/mine,", "tiny")
+    assert_refused(
+        run(capsys, "summary", "runs/other"), "there is no model 'runs/other'", "a run (runs/mine), a", "tiny"
+    )
     assert_refused(run(capsys, "summary", "bse"), "there is no model 'bse'; did you mean base")
 
 

@@ -134,7 +134,9 @@ def perplexity(wrong, path, text, *options):
 
 
 PERPLEXITIES = [
-    perplexity("a model that translates", "translator.safetensors", "my.txt"),
+    perplexity("a text without pairs, for a model that translates", "translator.safetensors", "my.txt"),
+    perplexity("a stride for a model that translates", "translator.safetensors", "my.txt", "--stride", 3),
+    perplexity("pairs that are swapped, for a language model", "gpt.safetensors", "my.txt", "--swap"),
     perplexity("a model without a tokenizer", "mute.safetensors", "my.txt"),
     perplexity("a text that is missing", "gpt.safetensors", "missing.txt"),
     perplexity("a text that is empty", "gpt.safetensors", "empty.txt"),
