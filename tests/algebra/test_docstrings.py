@@ -121,9 +121,13 @@ def test_the_jacobian_in_the_docstring_is_the_derivative_of_the_code(name):
     printed = as_python(re.search(r"Jacobian +.+? = (.+?)(?:   |\n)", getattr(F, name).__doc__)[1])
     with use_backend(symbols.Symbols("numpy")), symbols.comparisons_are(name in ("layer_norm", "rms_norm")):
         x, y, letters = ROWS[name]()
+    try:
+        formula = compile(printed, name, "eval")
+    except SyntaxError:
+        pytest.fail(f"{printed}: say it with {', '.join(letters)} alone, or list {name} in NOT_READ, with the reason")
     for i, output in enumerate(y):
         for j, symbol in enumerate(x):
-            entry = with_names(eval(printed, {**letters, "i": i, "j": j, "one_if": one_if}))
+            entry = with_names(eval(formula, {**letters, "i": i, "j": j, "one_if": one_if}))
             assert Gradient(output, [entry]).equals(symbol, entry), (printed, i, j)
 
 

@@ -53,7 +53,8 @@ def test_errors_are_recorded_with_two_digits_and_read_again(tmp_path, monkeypatc
 
 
 def test_what_stands_out_has_a_reason_and_every_reason_is_needed():
-    out = [line.function for line in recorded() if line.stands_out]
+    out = {line.function for line in recorded() if line.stands_out}
+    assert {function for function in out if not reason_of(function)} == set(), "a stable formula, or a row in REASONS"
     assert {reason_of(function) for function in out} == set(REASONS)
 
 
