@@ -93,12 +93,12 @@ lesson.judge("q_heads", q_heads)
 
 
 # %%
-def split(x, H):
+def split_heads(x, H):
     B, T, C = x.shape
     return x.reshape(B, T, H, C // H).transpose(0, 2, 1, 3)  # (B, H, T, D)
 
 
-def merge(x):
+def merge_heads(x):
     B, H, T, D = x.shape
     return x.transpose(0, 2, 1, 3).reshape(B, T, H * D)
 
@@ -128,18 +128,18 @@ def merge(x):
 # "Concatenate, then multiply" means that each head writes C numbers, and the results are added (and then the bias b_o).
 # To switch head 1 off, we set W_o1 to 0.
 #
-# Attention itself is the library's (lessons 06 and 07). (`split` and `merge` are arguments, because we will try wrong
-# ones.)
+# Attention itself is the library's (lessons 06 and 07). (`split_heads` and `merge_heads` are arguments, because
+# we will try wrong ones.)
 
 
 # %%
-def forward(x, M, layer, H, allowed=None, split=split, merge=merge):
+def forward(x, M, layer, H, allowed=None, split_heads=split_heads, merge_heads=merge_heads):
     """x (B, T, C), M (B, S, C), a layer {"W_q": ..., "b_q": ..., ...} -> y (B, T, C), and what backward needs."""
-    q = split(x @ layer["W_q"] + layer["b_q"], H)
-    k = split(M @ layer["W_k"] + layer["b_k"], H)
-    v = split(M @ layer["W_v"] + layer["b_v"], H)
+    q = split_heads(x @ layer["W_q"] + layer["b_q"], H)
+    k = split_heads(M @ layer["W_k"] + layer["b_k"], H)
+    v = split_heads(M @ layer["W_v"] + layer["b_v"], H)
     o, inside = scaled_dot_product_attention(q, k, v, allowed)
-    merged = merge(o)
+    merged = merge_heads(o)
     return merged @ layer["W_o"] + layer["b_o"], (merged, inside)
 
 
@@ -182,12 +182,12 @@ def flat(x):
     return x.reshape(-1, x.shape[-1])  # all tokens of all sequences, one below the other
 
 
-def backward(dy, x, M, layer, H, cache, split=split, merge=merge):
+def backward(dy, x, M, layer, H, cache, split_heads=split_heads, merge_heads=merge_heads):
     """dy (B, T, C) -> the gradients of x, M and all parameters, by name."""
     merged, inside = cache
-    do = split(dy @ layer["W_o"].T, H)
+    do = split_heads(dy @ layer["W_o"].T, H)
     dq, dk, dv, _ = scaled_dot_product_attention_backward(do, inside)
-    dq, dk, dv = merge(dq), merge(dk), merge(dv)
+    dq, dk, dv = merge_heads(dq), merge_heads(dk), merge_heads(dv)
     gradients = {"x": dq @ layer["W_q"].T, "M": dk @ layer["W_k"].T + dv @ layer["W_v"].T}
     for name, given, gradient in (("q", x, dq), ("k", M, dk), ("v", M, dv), ("o", merged, dy)):
         gradients[f"W_{name}"] = flat(given).T @ flat(gradient)  # lesson 02
@@ -306,14 +306,14 @@ changed[0, -1] += 1
 causal, order = np.tril(np.ones((8, 8), dtype=bool)), rng.permutation(8)
 
 
-def three_tests(split, merge):
+def three_tests(split_heads, merge_heads):
     """Error of dx, change of earlier outputs with the last token, change of the outputs under a permutation."""
 
     def run(x, allowed=None):
-        return forward(x, x, encoder, 2, allowed, split, merge)
+        return forward(x, x, encoder, 2, allowed, split_heads, merge_heads)
 
     y, cache = run(tokens)
-    gradients = backward(upstream, tokens, tokens, encoder, 2, cache, split, merge)
+    gradients = backward(upstream, tokens, tokens, encoder, 2, cache, split_heads, merge_heads)
     true = complex_step(lambda x: (upstream * run(x)[0]).sum(), tokens)
     leak = np.abs(run(changed, causal)[0] - run(tokens, causal)[0])[:, :-1].max()
     moved = error(run(tokens[:, order])[0], y[:, order])
@@ -321,7 +321,7 @@ def three_tests(split, merge):
     return error(dx, true), leak, moved
 
 
-found = {"right": three_tests(split, merge), "bare": three_tests(bare_split, bare_merge)}
+found = {"right": three_tests(split_heads, merge_heads), "bare": three_tests(bare_split, bare_merge)}
 print("        gradient       leak  permutation")
 for name, values in found.items():
     print(f"{name:5}", *(f"{value:10.1e}" for value in values))
@@ -464,19 +464,21 @@ for heads, best in seconds.items():
 
 # %%
 # the pictures of this lesson
-def influence(split, merge):
+def influence(split_heads, merge_heads):
     """How far output t moves with letter j of "stop", along a random direction (S, S)."""
     x, direction = example["encoder.self.x"][None], np.random.default_rng(80).standard_normal(6)
     columns = []
     for j in range(4):
         moved = x.astype(complex)
         moved[0, j] += 1e-30j * direction
-        columns.append(np.abs(forward(moved, moved, encoder, 2, None, split, merge)[0][0].imag).max(axis=-1) / 1e-30)
+        columns.append(
+            np.abs(forward(moved, moved, encoder, 2, None, split_heads, merge_heads)[0][0].imag).max(axis=-1) / 1e-30
+        )
     return np.stack(columns, axis=-1)
 
 
 figure, axes = plt.subplots(2, 2, figsize=(5.6, 4.6))
-reach, islands = influence(split, merge), influence(bare_split, bare_merge)
+reach, islands = influence(split_heads, merge_heads), influence(bare_split, bare_merge)
 by_title = {
     "head 0, by hand: the letter before": inside.weights[0, 0],
     "head 1, by hand: the mirror image": inside.weights[0, 1],

@@ -136,33 +136,33 @@ def norm_backward(dy, cache, at):
 
 
 # %%
-def split(x):  # (T, C) -> (H, T, D), lesson 08
+def split_heads(x):  # (T, C) -> (H, T, D), lesson 08
     return x.reshape(len(x), H, D).swapaxes(0, 1)
 
 
-def merge(x):  # (H, T, D) -> (T, C)
+def merge_heads(x):  # (H, T, D) -> (T, C)
     return x.swapaxes(0, 1).reshape(x.shape[1], -1)
 
 
 def attend(x, M, at, allowed=True):  # lessons 05 to 08
-    q, k, v = split(linear(x, at, "q")), split(linear(M, at, "k")), split(linear(M, at, "v"))
+    q, k, v = split_heads(linear(x, at, "q")), split_heads(linear(M, at, "k")), split_heads(linear(M, at, "v"))
     s = q @ k.swapaxes(1, 2) / np.sqrt(D)
     p = np.exp(s - s.real.max(axis=-1, keepdims=True)) * allowed
     p = p / p.sum(axis=-1, keepdims=True)
-    o = merge(p @ v)
+    o = merge_heads(p @ v)
     return linear(o, at, "o"), (x, M, q, k, v, p, o)
 
 
 def attend_backward(dy, cache, at):  # -> dx, dM
     x, M, q, k, v, p, o = cache
-    do = split(linear_backward(dy, o, at, "o"))
+    do = split_heads(linear_backward(dy, o, at, "o"))
     dv = p.swapaxes(1, 2) @ do
     dp = do @ v.swapaxes(1, 2)
     ds = p * (dp - (p * dp).sum(axis=-1, keepdims=True))
     dq = ds @ k / np.sqrt(D)
     dk = ds.swapaxes(1, 2) @ q / np.sqrt(D)
-    dx = linear_backward(merge(dq), x, at, "q")
-    dM = linear_backward(merge(dk), M, at, "k") + linear_backward(merge(dv), M, at, "v")
+    dx = linear_backward(merge_heads(dq), x, at, "q")
+    dM = linear_backward(merge_heads(dk), M, at, "k") + linear_backward(merge_heads(dv), M, at, "v")
     return dx, dM
 
 
@@ -499,10 +499,10 @@ print(f"{zeros:,} of {model.num_parameters():,} gradients are exactly 0")
 
 # %%
 def swapped(x, M, at, allowed=True):  # what attend must not be
-    q, k, v = split(linear(M, at, "q")), split(linear(M, at, "k")), split(linear(x, at, "v"))
+    q, k, v = split_heads(linear(M, at, "q")), split_heads(linear(M, at, "k")), split_heads(linear(x, at, "v"))
     s = q @ k.swapaxes(1, 2) / np.sqrt(D)
     p = np.exp(s - s.max(axis=-1, keepdims=True)) * allowed
-    return linear(merge(p / p.sum(axis=-1, keepdims=True) @ v), at, "o"), None
+    return linear(merge_heads(p / p.sum(axis=-1, keepdims=True) @ v), at, "o"), None
 
 
 params = trained

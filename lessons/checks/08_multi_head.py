@@ -47,7 +47,7 @@ def check_the_example(lesson, run):
     layer = {name: example[f"cross.{name}"] for name in run.NAMES}
     y, cache = run.forward(x, M, layer, 2)
     for name, given in (("q", x), ("k", M), ("v", M)):
-        lesson.example(f"cross.{name}", run.split(given @ layer[f"W_{name}"] + layer[f"b_{name}"], 2)[0])
+        lesson.example(f"cross.{name}", run.split_heads(given @ layer[f"W_{name}"] + layer[f"b_{name}"], 2)[0])
     lesson.example("cross.p", cache[1].weights[0])
     lesson.example("cross.y", y[0])
     gradients = run.backward(dy, x, M, layer, 2, cache)
@@ -160,8 +160,8 @@ def check_the_tests(lesson, run):
     """Which of three tests notice a reshape without a transpose."""
     found = dict(run.found)
     for name, functions in (
-        ("merge bare", (run.split, run.bare_merge, run.bare_split, run.merge)),
-        ("split bare", (run.bare_split, run.merge, run.split, run.bare_merge)),
+        ("merge bare", (run.split_heads, run.bare_merge, run.bare_split, run.merge_heads)),
+        ("split bare", (run.bare_split, run.merge_heads, run.split_heads, run.bare_merge)),
     ):
         found[name] = one_bare(run, *functions)
     lesson.check("gradient test, all four layers: worst error", max(values[0] for values in found.values()), 1e-12)

@@ -119,29 +119,29 @@ class Attention:
         self.W_q, self.W_k, self.W_v, self.W_o = (Linear(C, C) for _ in range(4))
         self.H = H
 
-    def split(self, x):  # (B, T, C) -> (B, H, T, D): each head has its own D of the C features
+    def split_heads(self, x):  # (B, T, C) -> (B, H, T, D): each head has its own D of the C features
         return x.reshape(*x.shape[:2], self.H, -1).swapaxes(1, 2)
 
-    def merge(self, x):  # (B, H, T, D) -> (B, T, C)
+    def merge_heads(self, x):  # (B, H, T, D) -> (B, T, C)
         return x.swapaxes(1, 2).reshape(x.shape[0], x.shape[2], -1)
 
     def forward(self, x, memory, allowed):  # (B, T, C), (B, S, C), and True where a letter may look
-        self.q, self.k = self.split(self.W_q.forward(x)), self.split(self.W_k.forward(memory))
-        self.v = self.split(self.W_v.forward(memory))
+        self.q, self.k = self.split_heads(self.W_q.forward(x)), self.split_heads(self.W_k.forward(memory))
+        self.v = self.split_heads(self.W_v.forward(memory))
         s = self.q @ self.k.swapaxes(-1, -2) / np.sqrt(self.q.shape[-1])  # (B, H, T, S), of size 1
         s = np.where(allowed, s, -np.inf)
         e = np.exp(s - s.max(axis=-1, keepdims=True))  # the largest becomes exp(0) = 1, the forbidden ones 0
         self.p = e / e.sum(axis=-1, keepdims=True)
-        return self.W_o.forward(self.merge(self.p @ self.v))  # each letter gets a mixture of the values
+        return self.W_o.forward(self.merge_heads(self.p @ self.v))  # each letter gets a mixture of the values
 
     def backward(self, dy):
-        do = self.split(self.W_o.backward(dy))
+        do = self.split_heads(self.W_o.backward(dy))
         dp, dv = do @ self.v.swapaxes(-1, -2), self.p.swapaxes(-1, -2) @ do  # both factors of o = p v
         ds = self.p * (dp - (self.p * dp).sum(axis=-1, keepdims=True))  # p_i changes with s_j by p_i ((i == j) - p_j)
         ds = ds / np.sqrt(self.q.shape[-1])  # from here on for q k^T alone
         dq, dk = ds @ self.k, ds.swapaxes(-1, -2) @ self.q  # both factors of q k^T
-        dx = self.W_q.backward(self.merge(dq))
-        return dx, self.W_k.backward(self.merge(dk)) + self.W_v.backward(self.merge(dv))  # dx and dmemory
+        dx = self.W_q.backward(self.merge_heads(dq))
+        return dx, self.W_k.backward(self.merge_heads(dk)) + self.W_v.backward(self.merge_heads(dv))  # dx and dmemory
 
 
 class Transformer:
