@@ -76,7 +76,7 @@ lesson.judge("merged", merged)
 
 
 # %% Ours
-def merge(ids, pair, new):
+def merge_pair(ids, pair, new):
     merged, i = [], 0
     while i < len(ids):
         found = tuple(ids[i : i + 2]) == pair
@@ -94,7 +94,7 @@ def learn(words, first, number):
             for pair in itertools.pairwise(ids):
                 total[pair] += count
         pairs.append(min(total, key=lambda pair: (-total[pair], pair)))
-        texts = [merge(ids, pairs[-1], new) for ids in texts]
+        texts = [merge_pair(ids, pairs[-1], new) for ids in texts]
     return pairs
 
 

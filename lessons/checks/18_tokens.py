@@ -46,7 +46,7 @@ def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
     lesson.example("output.p", run.p)
     lesson.example("output.L", run.L)
-    lesson.check("merge", run.merge(run.row, (3, 3), 7) == [7, 3, 4, 7], at_least=1)
+    lesson.check("merge_pair", run.merge_pair(run.row, (3, 3), 7) == [7, 3, 4, 7], at_least=1)
     quote_prices(lesson, run)
     quote_deeper(lesson, run)
     check_answers(lesson, run)

@@ -29,7 +29,7 @@ def pairs_of(texts):
     return np.array([most_frequent_pair(words, counts) for words, counts in texts])
 
 
-def merge(ids, pair, new):
+def merge_pair(ids, pair, new):
     """ids, a list, a pair (left, right) of ids, and the id `new` of the joined token -> the new list of ids.
 
     The text is read from left to right, and a token that has been joined cannot be joined again: with the pair (5, 5),
@@ -39,8 +39,8 @@ def merge(ids, pair, new):
 
 
 def merge_all(texts, pair, new):
-    """Given: your `merge` of one text after another -> all of their ids, each text filled up with −1 to its old length.
+    """Given: your `merge_pair` of one text after another -> all ids, each text filled up with −1 to its old length.
 
     The checker calls it with short texts, in which the pair may stand at the ends, several times, or nowhere.
     """
-    return tuple(np.array([*merge(list(ids), pair, new), *[-1] * len(ids)])[: len(ids)] for ids in texts)
+    return tuple(np.array([*merge_pair(list(ids), pair, new), *[-1] * len(ids)])[: len(ids)] for ids in texts)

@@ -7,7 +7,7 @@ def most_frequent_pair(words, counts):
     return min(total, key=lambda pair: (-total[pair], pair))
 
 
-def merge(ids, pair, new):
+def merge_pair(ids, pair, new):
     left, right = pair
     merged, i = [], 0
     while i < len(ids):

@@ -7,7 +7,7 @@ def most_frequent_pair(words, counts):
     return unlike[np.argmax(np.bincount(place.reshape(-1), weights))]
 
 
-def merge(ids, pair, new):
+def merge_pair(ids, pair, new):
     """Mark where a pair begins; of neighbouring marks keep every second one."""
     ids = np.array(ids)
     begins = np.append((ids[:-1] == pair[0]) & (ids[1:] == pair[1]), False)
