@@ -130,9 +130,9 @@ lesson.compare("share of the right half", guess, shares[1])
 # %% [markdown]
 # ## In code
 #
-# `attend` is lesson 05, except that it returns a report instead of o, and `merge` is the two formulas. `reduce`, from
-# Python's own library, merges reports one by one, so each tile of scores is gone before the next comes. In the end a
-# row keeps o and one number, which is all that the way back needs of m and total: logsum = m + ln total = ln Σ_i
+# `attend` is lesson 05, except that it returns a report instead of o, and `merge_states` is the two formulas. `reduce`,
+# from Python's own library, merges reports one by one, so each tile of scores is gone before the next comes. In the end
+# a row keeps o and one number, which is all that the way back needs of m and total: logsum = m + ln total = ln Σ_i
 # exp(s_i), the logarithm of its whole denominator.
 
 
@@ -146,7 +146,7 @@ def attend(q, k, v):
     return m, total, weights @ v / total
 
 
-def merge(left, right):
+def merge_states(left, right):
     """Two reports (m, total, o) on different keys -> the report on all of them."""
     (m_left, total_left, o_left), (m_right, total_right, o_right) = left, right
     m = np.maximum(m_left, m_right)
@@ -165,7 +165,7 @@ def tiled_attention(q, k, v, size):
     o, logsum = np.empty((len(q), v.shape[-1]), kind), np.empty((len(q), 1), kind)
     for rows in tiles(len(q), size):
         reports = (attend(q[rows], k[keys], v[keys]) for keys in tiles(len(k), size))
-        m, total, o[rows] = reduce(merge, reports)
+        m, total, o[rows] = reduce(merge_states, reports)
         logsum[rows] = m + np.log(total)
     return o, logsum
 
@@ -376,8 +376,8 @@ summed = (shares_of_tiles * np.stack([o for _, _, o in reports])).sum(axis=0)
 lesson.check("the shares of the tiles sum to 1", error(shares_of_tiles.sum(axis=0), 1.0), 1e-14)
 lesson.check("their mean of the answers is attention", error(summed, answer), 1e-14)
 other_order = [reports[i] for i in (2, 0, 3, 1)]
-lesson.check("tiles in another order", error(reduce(merge, other_order)[2], answer), 1e-14)
-pairs = merge(merge(*other_order[:2]), merge(*other_order[2:]))
+lesson.check("tiles in another order", error(reduce(merge_states, other_order)[2], answer), 1e-14)
+pairs = merge_states(merge_states(*other_order[:2]), merge_states(*other_order[2:]))
 lesson.check("... and merged in pairs", error(pairs[2], answer), 1e-14)
 
 # %% [markdown]
@@ -425,7 +425,7 @@ with np.errstate(invalid="ignore"):
             attend_allowed(arrays["q"], arrays["k"][keys], arrays["v"][keys], allowed[:, keys], safe)
             for keys in tiles(10, 3)
         ]
-        with_mask[safe] = reduce(merge_allowed if safe else merge, masked)[2]
+        with_mask[safe] = reduce(merge_allowed if safe else merge_states, masked)[2]
 print("rows that are NaN:", np.flatnonzero(np.isnan(with_mask[False]).any(axis=-1)))
 right = functional.scaled_dot_product_attention(*(x[None, None] for x in arrays.values()), allowed)[0][0, 0]
 lesson.check("with the remedy, against the library's", error(with_mask[True], right), 1e-14)
@@ -527,7 +527,7 @@ for name, change in MISTAKES.items():
 #
 # ## Questions
 #
-# 1. Why does `attend` divide by its total, if `merge` multiplies by it again?
+# 1. Why does `attend` divide by its total, if `merge_states` multiplies by it again?
 # 2. A row's keys come with ever larger scores, or with ever smaller ones. How often does it rescale? Does o depend on
 #    it?
 # 3. The loop over rows is outside here, and that over keys inside. What changes if they are swapped?

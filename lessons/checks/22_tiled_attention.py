@@ -120,12 +120,14 @@ def quote_deeper(lesson, run):
     tiles = run.tiles(len(k), 3)
     empty = [run.attend_allowed(q, k[keys], v[keys], run.allowed[:, keys], True) for keys in tiles]
     with np.errstate(invalid="ignore"):
-        half = np.isnan(reduce(run.merge, empty)[2]).any(axis=-1)
+        half = np.isnan(reduce(run.merge_states, empty)[2]).any(axis=-1)
     assert list(np.flatnonzero(half)) == [2], "a merge without the remedy survives two empty tiles"
     m, total, o = (x[2] for x in run.merge_allowed(*empty[:2]))
     assert np.isneginf(m).all()
     lesson.check("two empty reports make another one", max(abs(total).max(), abs(o).max()), 0.0)
-    same = max(run.error(x, y) for x, y in zip(run.merge_allowed(*empty[2:]), run.merge(*empty[2:]), strict=True))
+    same = max(
+        run.error(x, y) for x, y in zip(run.merge_allowed(*empty[2:]), run.merge_states(*empty[2:]), strict=True)
+    )
     lesson.check("... and otherwise the merge with the remedy is the other one", same, 0.0)
     one, many = np.transpose(list(run.errors.values()))
     lesson.quote("Here are eight mistakes, each on 10 keys", len(run.arrays["k"]))
@@ -145,10 +147,13 @@ def check_answers(lesson, run):
     lesson.check("every key twice: the answer stays", run.error(twice[2], once[2]), 1e-14)
     lesson.check("... and the total doubles", run.error(twice[1], 2 * once[1]), 1e-14)
     one, two, three = reports_of(run)[:3]
-    first, last = run.merge(run.merge(one, two), three), run.merge(one, run.merge(two, three))
+    first, last = (
+        run.merge_states(run.merge_states(one, two), three),
+        run.merge_states(one, run.merge_states(two, three)),
+    )
     lesson.check("merging is associative", max(run.error(x, y) for x, y in zip(first, last, strict=True)), 1e-14)
     nothing = np.full_like(one[0], -np.inf), np.zeros_like(one[1]), np.zeros_like(one[2])
-    same = max(run.error(x, y) for x, y in zip(run.merge(nothing, one), one, strict=True))
+    same = max(run.error(x, y) for x, y in zip(run.merge_states(nothing, one), one, strict=True))
     lesson.check("a report on no keys changes nothing", same, 1e-15)
     keep = np.random.default_rng(0).integers(0, 2, (len(q), len(k))) / 0.5
     p = np.exp(q @ k.T / 2 - run.logs)
@@ -169,7 +174,7 @@ def reports_of(run):
 def claim(lesson, run):
     """Verdicts on popular texts."""
     reports = reports_of(run)
-    difference = run.error(reduce(run.merge, reports)[2], run.whole[0])
+    difference = run.error(reduce(run.merge_states, reports)[2], run.whole[0])
     lesson.check("o in tiles, against the library's", difference, 1e-14)
     lesson.claim(
         "FlashAttention is one of the approximations of attention",

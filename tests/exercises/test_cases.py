@@ -28,7 +28,7 @@ NEVER_1 = {
     ("costs", "V"): "token 0 is padding",
     ("slopes", "V"): "token 0 is padding",
     ("another_map", "S"): "a single weight cannot move",
-    ("merge", "S"): "each of the two readers has seen a key",
+    ("merge_states", "S"): "each of the two readers has seen a key",
 }
 ONLY_FLOAT64 = {
     "central_difference": "its step is made for float64",

@@ -23,7 +23,7 @@ def attend(q, k, v):
     return m, total, weights @ v / total[..., None]
 
 
-def merge(left, right):
+def merge_states(left, right):
     """Two reports (m, total, o) on different keys -> m (B, T), total (B, T) and o (B, T, D) of all keys.
 
     Sometimes the left reader has seen the largest score of a query, and sometimes the right one.

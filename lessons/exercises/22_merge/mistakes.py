@@ -68,7 +68,7 @@ EXERCISE = Exercise(
     ),
     tasks=(
         Task(
-            function="merge",
+            function="merge_states",
             outputs=(Output("m", "BT"), Output("total", "BT"), Output("o", "BTD")),
             make=make_reports,
             sizes=SIZES,

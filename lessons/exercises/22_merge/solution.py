@@ -1,4 +1,4 @@
-def merge(left, right):
+def merge_states(left, right):
     m_left, total_left, o_left = left
     m_right, total_right, o_right = right
     m = np.maximum(m_left, m_right)
