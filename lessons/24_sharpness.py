@@ -171,15 +171,15 @@ lesson.judge("Ju", Ju)
 
 
 # %% Ours
-def times_hessian(u, theta, model, batch, smoothing=0.0):
-    """J u, where J is the Hessian of the loss at θ."""
+def times_J(u, theta, model, batch, smoothing=0.0):
+    """J u: the Hessian at θ, times u."""
     _, g = gradient(theta + 1j * h * u, model, batch, smoothing)
     return g.imag / h
 
 
-Ju = times_hessian(u, theta, model, batch)
+Ju = times_J(u, theta, model, batch)
 other = np.random.default_rng(25).standard_normal(len(theta))
-lesson.check("J is symmetric", error(other @ Ju, u @ times_hessian(other, theta, model, batch)), 1e-12)
+lesson.check("J is symmetric", error(other @ Ju, u @ times_J(other, theta, model, batch)), 1e-12)
 library = LossOfWeights(model, SimpleNamespace(inputs=batch[:2], targets=batch[2]))
 lesson.check("J u, against the library's", error(Ju, library.hessian_product(theta, u)), 1e-13)
 
@@ -203,7 +203,7 @@ def power(product, u, steps):
     return np.array(found), u / np.linalg.norm(u)
 
 
-product = partial(times_hessian, theta=theta, model=model, batch=batch)
+product = partial(times_J, theta=theta, model=model, batch=batch)
 found, top = power(product, u, 12)
 J = np.array([product(row) for row in np.eye(len(theta))])  # the whole matrix, to compare
 eigenvalues, eigenvectors = np.linalg.eigh(J)  # the smallest first
@@ -274,7 +274,7 @@ def descend(theta, lr, steps):
     for step in tqdm(range(steps + 1), disable=None):
         run.losses[step], g = gradient(theta, **setup)
         if step % EVERY == 0:  # Lanczos (see Going deeper) is quicker where two eigenvalues are close
-            halfway = partial(times_hessian, theta=theta - lr * g / 2, **setup)
+            halfway = partial(times_J, theta=theta - lr * g / 2, **setup)
             found = largest_eigenpairs(halfway, len(theta), start=u, tolerance=3e-3)
             u = found.vectors[:, 0]  # to begin with, the next time
             run.sharp.append(found.values[0])
@@ -538,6 +538,6 @@ memorized = theta
 for _ in range(300):
     memorized = memorized - 0.003 * gradient(memorized, model, batch)[1]
 known, _ = gradient(memorized, model, batch)
-known_sharpness = power(partial(times_hessian, theta=memorized, model=model, batch=batch), u, 40)[0][-1]
+known_sharpness = power(partial(times_J, theta=memorized, model=model, batch=batch), u, 40)[0][-1]
 print(f"running example after 300 steps: loss {known:.4f}, sharpness {known_sharpness:.2f}")
 lesson.finish(globals())

@@ -130,12 +130,12 @@ def by_power(run, each, at):
     theta = each.visited[at]
     halfway = theta - each.lr * run.gradient(theta, **run.setup)[1] / 2
     u = np.random.default_rng(2).standard_normal(len(theta))
-    return run.power(lambda u: run.times_hessian(u, halfway, **run.setup), u, 100)[0][-1]
+    return run.power(lambda u: run.times_J(u, halfway, **run.setup), u, 100)[0][-1]
 
 
 def sharpness_at(run, theta):
     """The sharpness at θ itself."""
-    return largest_eigenpairs(lambda u: run.times_hessian(u, theta, **run.setup), len(theta), tolerance=1e-3).values[0]
+    return largest_eigenpairs(lambda u: run.times_J(u, theta, **run.setup), len(theta), tolerance=1e-3).values[0]
 
 
 def quote_deeper(lesson, run):
