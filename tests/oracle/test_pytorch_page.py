@@ -181,6 +181,17 @@ def test_what_the_table_says_about_modules_is_so():
     assert nn.CrossEntropyLoss().ignore_index == -100
 
 
+def test_a_mask_of_floats_is_added_to_the_scores():
+    allowed, x = torch.ones(3, 3, dtype=torch.bool).tril(), numbers(1, 3, 4)
+    added = torch.zeros(3, 3, dtype=torch.float64).masked_fill(~allowed, -torch.inf)
+    attention = nn.MultiheadAttention(4, 2, batch_first=True, dtype=torch.float64)
+    for function, mask in (
+        (functional.scaled_dot_product_attention, allowed),
+        (lambda *qkv, attn_mask: attention(*qkv, attn_mask=attn_mask)[0], ~allowed),
+    ):
+        assert torch.equal(function(x, x, x, attn_mask=added), function(x, x, x, attn_mask=mask))
+
+
 def test_an_empty_row_of_multihead_attention_is_nan_unless_it_returns_no_weights():
     attention, x = nn.MultiheadAttention(4, 2, batch_first=True, dtype=torch.float64), numbers(1, 3, 4)
     everything = torch.ones(1, 3, dtype=torch.bool)
