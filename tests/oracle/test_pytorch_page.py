@@ -181,6 +181,13 @@ def test_what_the_table_says_about_modules_is_so():
     assert nn.CrossEntropyLoss().ignore_index == -100
 
 
+def test_no_hook_of_an_encoder_layer_sees_attention_weights():
+    layer, seen = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True, dtype=torch.float64), []
+    layer.self_attn.register_forward_hook(lambda module, inputs, output: seen.append(output[1]))
+    layer(numbers(1, 3, 4))
+    assert seen == [None]
+
+
 def test_a_mask_of_floats_is_added_to_the_scores():
     allowed, x = torch.ones(3, 3, dtype=torch.bool).tril(), numbers(1, 3, 4)
     added = torch.zeros(3, 3, dtype=torch.float64).masked_fill(~allowed, -torch.inf)
