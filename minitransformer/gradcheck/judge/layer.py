@@ -1,6 +1,6 @@
 """Judging a layer: its gradients, at the given inputs and at others, and the promises of the layer protocol."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,9 @@ def check_layer(
     dropout_seed: int | None = None,
     randomize: bool = True,
     vary: bool = True,
+    explained: bool = True,
     name: str | None = None,
+    names: Sequence[str] = (),
     **options: Any,
 ) -> Report:
     """Check every input and every parameter of `layer`, and what the layer protocol promises -> Report.
@@ -31,11 +33,12 @@ def check_layer(
     with that seed, so all draw the same dropout. `randomize` first fills the parameters with order-one random numbers,
     because initial weights (gamma = 1, b = 0) hide mistakes. With `vary` the gradients are also checked with other
     numbers of sequences and tokens, with axes of one length, and with inputs five times as large, as far as the layer
-    takes them. `options` go to `check_gradients`. Afterwards weights and gradients are what they were.
+    takes them. `explained` looks for clues to what is wrong, entry by entry. `names` are what the inputs are called.
+    `options` go to `check_gradients`. Afterwards weights and gradients are what they were.
 
     Raises LayerError, which has the file and the line, if the layer's own code fails, and what `check_gradients` does.
     """
-    given, name = Use(layer, named(inputs), tuple(context), dropout_seed), name or type(layer).__name__
+    given, name = Use(layer, named(inputs, names), tuple(context), dropout_seed), name or type(layer).__name__
     with placed_errors(), restored(layer):
         if randomize:
             randomize_parameters(layer)
@@ -58,7 +61,8 @@ def check_layer(
             for text, some in (("also with {}", fitting), ("not with {}: the layer does not take that", left_out)):
                 notes += [text.format(", ".join(use.label for use in some))] if some else []
         with np.errstate(all="ignore"):
-            clues = explain(uses, backward, report.failures, options.get("seed", 0)) if report.failures else []
+            wrong = report.failures if explained else ()
+            clues = explain(uses, backward, wrong, options.get("seed", 0)) if wrong else []
     clues = [f"right with the inputs as given, but not with {uses[0].label}"] * bool(uses[0].label) + clues
     doubts = [*promises.doubts, *doubts]
     return Report(name, report.checks, report.reason, promises.broken, tuple(doubts), tuple(clues), tuple(notes))

@@ -7,6 +7,7 @@ promises can have right gradients when it is tried alone, and wrong ones in a mo
 """
 
 import contextlib
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -251,11 +252,14 @@ def hidden_arrays(layer: Layer) -> tuple[dict[str, Parameter], dict[str, np.ndar
     learned.
     """
     found = {id(parameter) for parameter in layer.parameters()}
+    own = {id(array) for parameter in layer.parameters() for array in (parameter.data, parameter.grad)}
     hidden, plain = {}, {}
-    for name, value, owner in _held("", layer, layer, set()):
+    for name, value, owner in held("", layer, layer, set()):
         if isinstance(value, Parameter):
             if id(value) not in found:
                 hidden[name] = value
+        elif id(value) in own:
+            continue
         elif value.dtype.kind == "f" and value.flags.writeable and type(owner).__module__.split(".")[0] != PACKAGE:
             plain[name] = value
     return hidden, plain
@@ -276,7 +280,7 @@ def restored(layer: Layer) -> Iterator[None]:
                 array[...] = values
 
 
-def _held(name: str, value: Any, owner: Any, seen: set[int]) -> Iterator[tuple[str, Any, Any]]:
+def held(name: str, value: Any, owner: Any, seen: set[int]) -> Iterator[tuple[str, Any, Any]]:
     """(name, Parameter or array, the object that holds it) for everything that can be reached from `value`."""
     if id(value) in seen:
         return
@@ -285,12 +289,17 @@ def _held(name: str, value: Any, owner: Any, seen: set[int]) -> Iterator[tuple[s
         yield name, value, owner
     elif isinstance(value, Mapping):
         for key, item in value.items():
-            yield from _held(f"{name}[{key!r}]", item, owner, seen)
+            yield from held(f"{name}[{key!r}]", item, owner, seen)
     elif isinstance(value, Sequence | set) and not isinstance(value, str | bytes):
         for number, item in enumerate(value):
-            yield from _held(f"{name}[{number}]", item, owner, seen)
-    elif isinstance(value, Layer) or (hasattr(value, "__dict__") and not callable(value)):
+            yield from held(f"{name}[{number}]", item, owner, seen)
+    elif isinstance(value, Layer) or (hasattr(value, "__dict__") and not is_code(value)):
         shared = {key: item for cls in type(value).__mro__ for key, item in vars(cls).items()}
         own = {key: item for key, item in shared.items() if isinstance(item, Parameter | np.ndarray)}
         for key, item in {**own, **vars(value)}.items():
-            yield from _held(f"{name}.{key}" if name else key, item, value, seen)
+            yield from held(f"{name}.{key}" if name else key, item, value, seen)
+
+
+def is_code(value: Any) -> bool:
+    """Whether this is a function, a method or a class, which holds no array of a layer."""
+    return inspect.isroutine(value) or inspect.isclass(value)

@@ -19,6 +19,7 @@ import numpy as np
 
 from minitransformer.backend import to_device, to_host, xp
 from minitransformer.core import Layer, Parameter
+from minitransformer.course import FOLDER
 from minitransformer.gradcheck.judge.clues import message_of
 from minitransformer.gradcheck.judge.gradients import float64_values
 from minitransformer.gradcheck.judge.loss import Loss, as_tuple
@@ -30,7 +31,7 @@ WIDE = 68  # features
 LOUD = 5.0  # how many times as large an input is tried as well
 SINGLE = "every size = 1"
 SPREAD = 0.1  # how far repeated tokens differ
-LIBRARY = (str(Path(__file__).parents[2]), sysconfig.get_paths()["stdlib"])
+LIBRARY = (str(Path(__file__).parents[2]), str(FOLDER / "support"), sysconfig.get_paths()["stdlib"])
 
 
 class LayerError(RuntimeError):
@@ -246,10 +247,11 @@ def fresh(array: np.ndarray) -> Any:
     return np.array(array) if array.dtype.kind in "iu" else to_device(np.array(array))
 
 
-def named(inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-    """{name: copy that may be written to}: "input", or "input 0" and so on if there are several."""
+def named(inputs: Sequence[np.ndarray], names: Sequence[str] = ()) -> dict[str, np.ndarray]:
+    """{name: copy that may be written to}: without names "input", or "input 0" and so on if there are several."""
     copies = [np.array(x) if isinstance(x, np.ndarray) else x for x in inputs]
-    return {f"input {i}" if len(inputs) > 1 else "input": x for i, x in enumerate(copies)}
+    names = names or [f"input {i}" if len(inputs) > 1 else "input" for i in range(len(inputs))]
+    return dict(zip(names, copies, strict=True))
 
 
 @contextlib.contextmanager
