@@ -42,6 +42,7 @@ GROUPS = {
         "gradcheck": "check every gradient, or those of your own layer",
     },
     "Learn": {
+        "blank": "write a Transformer from a blank file, judged at each save",
         "hint": "show a hint for an exercise, each time one more",
         "solution": "show the solution of an exercise that you have passed",
         "progress": "show how far you are: exercises, lessons, the sitting",

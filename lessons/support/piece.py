@@ -1,0 +1,154 @@
+"""Anything that computes y and sends dy back, as a Layer, so that the judge of layers can try it.
+
+    an object        y, cache = piece.forward(*inputs)     dx = piece.backward(dy, cache)
+    two functions    y, cache = forward(*inputs)           dx = backward(dy, cache)
+    one function     y, back = piece(*inputs)              dx = back(dy)
+
+Weights are arrays inside the object that have their gradients beside them (W and dW, or data and grad), or they are
+inputs: arrays, or dictionaries and lists of arrays, whose gradients come back in the same form.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from minitransformer.core import Layer, Parameter
+from minitransformer.gradcheck.judge.promises import held
+
+
+class Weight(Parameter):
+    """An array of somebody's own object that has its gradient beside it, under these two names."""
+
+    def __init__(self, owner: Any, data: str, grad: str) -> None:
+        self.owner, self.names, self.frozen = owner, (data, grad), False
+
+    @property
+    def data(self) -> Any:  # type: ignore[override]
+        """The array as it is now."""
+        return getattr(self.owner, self.names[0])
+
+    @data.setter
+    def data(self, array: Any) -> None:
+        setattr(self.owner, self.names[0], array)
+
+    @property
+    def grad(self) -> Any:
+        """The gradient as it is now."""
+        return getattr(self.owner, self.names[1])
+
+    @grad.setter
+    def grad(self, array: Any) -> None:
+        setattr(self.owner, self.names[1], array)
+
+
+class Piece(Layer):
+    """`made` is a piece, and `items` are the inputs that its forward is called with.
+
+    forward takes the arrays of floats among them, and then all other arrays; backward returns the gradients of the
+    former. Dictionaries and lists of arrays are weights: they become Parameters.
+    """
+
+    def __init__(self, made: Any, items: Sequence[Any] = ()) -> None:
+        run, back = made if is_pair(made) else (getattr(made, "forward", made), getattr(made, "backward", None))
+        if not callable(run):
+            raise TypeError(f"{type(made).__name__} is not a piece: it has no forward")
+        self.piece, self.run, self.back = made, run, back
+        self.items = [mapped(_parameter, item) if isinstance(item, dict | list) else item for item in items]
+        arrays = [i for i, item in enumerate(items) if isinstance(item, np.ndarray)]
+        self.differentiable = [i for i in arrays if items[i].dtype.kind == "f"]
+        self.places = [*self.differentiable, *(i for i in arrays if i not in self.differentiable)]
+        self.inputs = [np.array(items[i], np.float64) for i in self.differentiable]
+        self.context = [items[i] for i in self.places[len(self.inputs) :]]
+        for i in self.places:
+            self.items[i] = None
+        self.found = dict(weights_in(made))
+
+    @property
+    def input_names(self) -> list[str]:
+        """What forward calls the inputs that have gradients."""
+        names = list(inspect.signature(self.run).parameters)
+        return [names[i] if i < len(names) else f"input {i}" for i in self.differentiable]
+
+    def _named_uses(self) -> Iterator[tuple[str, Parameter]]:
+        for item in self.items:
+            if isinstance(item, dict | list):
+                yield from leaves(item)
+        yield from self.found.items()
+
+    def to_float64(self) -> None:
+        """Let all weights, and their gradients, be float64."""
+        for parameter in self.parameters():
+            parameter.data = np.array(parameter.data, np.float64)
+            parameter.grad = np.zeros_like(parameter.data)
+
+    def forward(self, *arrays: Any, **options: Any) -> Any:
+        """What the piece returns, and should be (y, cache)."""
+        called = [mapped(lambda p: p.data, item) if isinstance(item, dict | list) else item for item in self.items]
+        for place, array in zip(self.places, arrays, strict=True):
+            called[place] = array
+        return self.run(*called)
+
+    def backward(self, dy: Any, cache: Any) -> tuple:
+        """Add the gradients of dictionaries and lists -> those of the other inputs."""
+        if self.back is None and not callable(cache):
+            raise TypeError("there is no backward, and forward returns (y, cache) instead of (y, back)")
+        returned = cache(dy) if self.back is None else self.back(dy, cache)
+        gradients = dict.fromkeys(range(len(self.items)))
+        trees = [i for i, item in enumerate(self.items) if isinstance(item, dict | list)]
+        wanted = sorted(self.differentiable + trees)
+        several = returned if isinstance(returned, tuple) else (returned,)
+        if wanted and len(several) not in (len(wanted), len(self.items)):
+            raise ValueError(f"backward returns {len(several)} gradients, but {len(wanted)} inputs have one")
+        gradients |= dict(zip(wanted if len(several) == len(wanted) else gradients, several, strict=False))
+        for i in trees:
+            given = dict(leaves(gradients[i]))
+            for name, parameter in leaves(self.items[i]):
+                if given.get(name) is None:
+                    raise ValueError(f"backward returns no gradient for {name}")
+                if np.shape(given[name]) != parameter.data.shape:
+                    shapes = f"{np.shape(given[name])}, not {parameter.data.shape}"
+                    raise ValueError(f"the gradient of {name} has the shape {shapes}")
+                parameter.add_grad(given[name])
+        return tuple(gradients[i] for i in self.differentiable)
+
+
+def is_pair(made: Any) -> bool:
+    """Whether these are two functions, forward and backward."""
+    return isinstance(made, tuple) and len(made) == 2 and all(map(callable, made))
+
+
+def weights_in(piece: Any) -> Iterator[tuple[str, Parameter]]:
+    """(name, weight) of each array inside an object that has its gradient beside it."""
+    for name, value, owner in held("", piece, piece, set()):
+        *place, attribute = name.split(".")
+        partner = "grad" if attribute == "data" else f"d{attribute}"
+        if isinstance(value, Parameter):
+            yield name, value
+        elif attribute in vars(owner) and np.shape(getattr(owner, partner, None)) == value.shape:
+            yield ".".join(place) if attribute == "data" else name, Weight(owner, attribute, partner)
+
+
+def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
+    """The same dictionaries, lists and tuples with function(leaf) instead of each leaf."""
+    if isinstance(tree, dict):
+        return {key: mapped(function, value) for key, value in tree.items()}
+    if isinstance(tree, list | tuple):
+        return type(tree)([mapped(function, value) for value in tree])
+    return function(tree)
+
+
+def leaves(tree: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """(name, leaf) for each leaf of dictionaries, lists and tuples, such as "layers.0.W"."""
+    if isinstance(tree, dict | list | tuple):
+        for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
+            yield from leaves(value, f"{name}.{key}".lstrip("."))
+    else:
+        yield name, tree
+
+
+def _parameter(leaf: Any) -> Parameter:
+    if getattr(leaf, "dtype", np.dtype(int)).kind != "f":
+        raise TypeError(f"dictionaries and lists hold weights, arrays of floats, but there is a {type(leaf).__name__}")
+    return Parameter(leaf)
