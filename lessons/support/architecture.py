@@ -91,6 +91,7 @@ MAPS = {  # the number of each lesson: its place
     "23": Place("what can replace self-attention", ("decoder self-attention",)),
     "24": Place("the length of a step", ("optimizer",)),
     "25": Place("everywhere, on two machines", tuple(BOXES)[:-1]),
+    "26": Place("all of it, and you are alone", tuple(BOXES)),
 }
 
 
