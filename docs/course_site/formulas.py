@@ -12,6 +12,7 @@ ARRAYS = "x_hat|x̂|logits|gamma|beta|theta|sigma|mu|PE|[xyWbarEeMqkvspozLγβμ
 INDEX = r"(?:_(?:\([^)]*\)|[^\W_ᵀ]+))*[₀-₉]?[*']?(?=[ᵀ²³]|(?!\w))"  # v_j, W_1, m₂, p*, but not the v of "value"
 SYMBOL = re.compile(
     r"(?P<quotient>\bd[\w()]+/d\w+)"  # of a Jacobian, as docstrings write it
+    r"|(?P<euler>(?<=1/)e\b|(?<=→ )e\b)"  # the number, not the embeddings
     rf"|(?P<gradient>\bd(?:{ARRAYS}|sum){INDEX})"
     rf"|(?P<array>\b(?:{ARRAYS}){INDEX}(?!\())"  # f(x) is a function
     r"|(?P<rest>\w+|.)"

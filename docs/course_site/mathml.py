@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 from .formulas import SYMBOL
 
-COLUMNS = re.compile(r" {3,}(?=[^ =≈≤≥←])")
-RELATIONS = "=≈≤≥←"
+RELATIONS = "=≈≤≥←<"
+COLUMNS = re.compile(rf" {{3,}}(?=[^ {RELATIONS}])")
+CALL = re.compile(r"(?<=\w)\([^()]*\)")  # of a function: words in it make no comment
 FUNCTIONS = {
     *("exp", "ln", "log", "sin", "cos", "tan", "tanh", "sigmoid", "softmax", "mean", "max", "min", "Var", "Im", "Re"),
     *("sign", "sum", "split", "merge", "LayerNorm", "rms", "eps"),
@@ -26,12 +27,14 @@ TOKEN = re.compile(
     r"|(?P<number>\d[\d,]*\d(?:\.\d+)?(?:e[-−]?\d+)?|\d(?:\.\d+)?(?:e[-−]?\d+)?)"
     r"|(?P<sum>[Σ∏∫])"
     r"|(?P<root>[√∛])"
-    r"|(?P<word>∂?[^\W\d_ᵀΣ∏∫√∛∂][^\W\d_ᵀ₀-₉⁰¹²³⁴-⁹]*[\u0300-\u036f]?(?:-[a-z]{2,})*)"
+    r"|(?P<euler>(?<=1/)e\b|(?<=→ )e\b)"
+    r"|(?P<per>%)"
+    r"|(?P<word>one_hot|∂?[^\W\d_ᵀΣ∏∫√∛∂][^\W\d_ᵀ₀-₉⁰¹²³⁴-⁹]*[\u0300-\u036f]?(?:-[a-z]{2,})*)"
     r"|(?P<dots>\.\.\.)"
     r"|(?P<open>[(\[{])|(?P<close>[)\]}])"
-    r"|(?P<sign>[-=+−·∘/,;:≤≥≈←→<>&∞|‖×!?.%])"
+    r"|(?P<sign>[-=+−·∘/,;:≤≥≈←→<>&∞|‖×!?.])"
 )
-NAME = r"[^\W_ᵀ⁰¹²³⁴-⁹₀-₉]+(?:\(\w+\))?"  # in an index, such as tj or order(t)
+NAME = r"(?:order\(\w+\)|[^\W_ᵀ⁰¹²³⁴-⁹₀-₉]+)"  # in an index, such as tj; but p_model(w) is a call
 INDEX = re.compile(rf"_(?:\{{([^}}]*)\}}|\(([^)]*)\)|({NAME}(?:,{NAME})*))")
 DIGITS = {
     **dict(zip("₀₁₂₃₄₅₆₇₈₉", "0123456789", strict=True)),
@@ -83,16 +86,22 @@ def block(text: str) -> str | None:
 def row(line: str) -> list[str]:
     """The cells of a line: what is left of the first relation, the rest of the formula, and the other columns."""
     first, *others = [part for part in COLUMNS.split(line.strip()) if part]
-    if first[0] in RELATIONS:
-        cells = [cell(""), cell(first)]
-    elif is_text(first):
-        if not any(not is_text(other) for other in others):
-            raise NoFormulaError(line)
+    place = first_relation(first)
+    if first[0] in RELATIONS or not is_text(first[place:]):
+        cells = [left(first[:place]), cell(first[place:])]
+    elif others and not all(map(is_text, others)):
         cells = [cell(first), cell(others.pop(0))]
     else:
-        place = first_relation(first)
-        cells = [cell(first[:place]), cell(first[place:])]
+        raise NoFormulaError(line)
     return cells + [cell(other) for other in others]
+
+
+def left(text: str) -> str:
+    """What stands left of a relation: a formula, which may be a word or a call, or words."""
+    text = text.strip()
+    if neighbors(text):
+        return f"<td><math><mtext>{html.escape(text)}</mtext></math></td>"
+    return f"<td>{formula(text)}</td>" if text else "<td></td>"
 
 
 def cell(text: str) -> str:
@@ -117,17 +126,20 @@ def first_relation(text: str) -> int:
 
 def is_text(text: str) -> bool:
     """Whether a column is a comment: two words beside each other, or a word and no sign."""
-    words = [not known(word) for word in re.findall(r"\S+", text)]
     signs = any(sign in text for sign in RELATIONS + "·∘Σ√+^/")
-    return (
-        text in FUNCTIONS or any(words[i] and words[i + 1] for i in range(len(words) - 1)) or (any(words) and not signs)
-    )
+    return text in FUNCTIONS or neighbors(text) or (not signs and not all(map(known, text.split())))
+
+
+def neighbors(text: str) -> bool:
+    """Whether two words stand beside each other, except for what a function is called with."""
+    words = [not known(word) for word in CALL.sub("", text).split()]
+    return any(words[i] and words[i + 1] for i in range(len(words) - 1))
 
 
 def known(word: str) -> bool:
     """Whether a word is no English one: a sign, a number, a name, or what is stuck to them."""
     plain = re.fullmatch(r"\(?([A-Za-z-]{2,})[,.:;?)]*", word)
-    if plain is None or plain[1] in FUNCTIONS or plain[1] == "ih":
+    if plain is None or plain[1] in FUNCTIONS or plain[1] in ("ih", "lr"):
         return True
     found = SYMBOL.fullmatch(plain[1])
     return bool(found and found.lastgroup != "rest")
@@ -182,6 +194,8 @@ def read(text: str, found: "re.Match[str]") -> tuple[Part, int]:
         name = ("quotient" if alone else "group") if token == "(" else "atom"
     elif kind == "number":
         base = f"<mn>{token}</mn>"
+    elif kind in ("euler", "per"):
+        base = f"<mtext>{token}</mtext>"
     elif kind == "sum":
         base = f'<mi mathvariant="normal">{token}</mi>'
     else:

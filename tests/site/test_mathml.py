@@ -61,6 +61,11 @@ def speak(element):
         ("(1 + 1/T)^−(T−1)", "sup((1+frac(1, T)), −(T−1))"),
         ("Σ_d scorer_d match_tjd", "sub(Σ, d) sub(scorer, d) sub(match, tjd)"),
         ("p_right", "sub(p, right)"),
+        ("p_model(w) ln(1/p_copy(w))", "sub(p, model)(w) ln(frac(1, sub(p, copy)(w)))"),
+        ("s_order(t),order(j)", "sub(s, order(t),order(j))"),
+        ("e = one_hot E", "e=one_hot E"),
+        ("one_hot_nw E_wc", "sub(one_hot, nw) sub(E, wc)"),
+        ("0.39 % of all", "0.39 % of all"),
         ("0 < a < 1,024 & 6.1e-17", "0<a<1,024&6.1e-17"),
     ],
 )
@@ -81,6 +86,39 @@ def test_columns_are_formulas_or_comments_and_relations_stand_below_each_other()
     assert '<td class="comment">one number for each row</td>' in first
     assert second.startswith("<td></td><td><math")
     assert second.count("<td") == first.count("<td")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("    rms = √(mean(x ∘ x) + ε)", ["rms", "=sqrt(mean(x∘x)+ε)"]),
+        ("    dvalue = dr ∘ silu(gate)", ["dvalue", "=dr∘silu(gate)"]),
+        ("    p(next | last) = 1/2", ["p(next|last)", "=frac(1, 2)"]),
+        ('    ln p("pots", eos) = −0.554', ['ln p("pots",eos)', "=−0.554"]),
+        ("    bits per character = −ln p(text) / (K ln 2)", ["bits per character", "=−frac(ln p(text), K ln 2)"]),
+        ("    L(θ − lr g) ≈ L − lr g·g", ["L(θ−lr g)", "≈L−lr g·g"]),
+        ("    0 < lr λ < 2", ["0", "<lr λ<2"]),
+    ],
+)
+def test_words_and_calls_stand_left_of_a_relation_like_any_formula(line, said):
+    markup = block(line)
+    assert [spoken(found) for found in re.findall(r"<math.*?</math>", markup)] == said
+    assert "comment" not in markup
+
+
+def test_the_equations_of_the_lstm_are_mathematics():
+    (text,) = [text for number, text in BLOCKS if number == "17" and "cell_t = forget_t" in text and "sums_t" in text]
+    assert text.count("\n") == block(text).count("<tr>") == 5
+    gates = "sub(read, t),sub(write, t),sub(forget, t)", "=sigmoid(the first three)"
+    rows = [re.findall(r"<math.*?</math>", row) for row in block(text).split("</tr>")]
+    assert gates in [tuple(map(spoken, row)) for row in rows]
+
+
+def test_e_is_the_number_below_one_and_the_embeddings_elsewhere():
+    array = '<mi class="array">e</mi>'
+    assert array in formula("x = √C e + PE")
+    assert array not in formula("(1 + 1/T)^T → e")
+    assert array not in formula("→ 1/e = 0.368")
 
 
 @pytest.mark.parametrize(
