@@ -1,4 +1,5 @@
-// Opens what is folded where a link leads into it, and everything in print; lets the keyboard reach what scrolls.
+// Opens what is folded where a link leads into it, and everything in print; lets the keyboard reach what scrolls, and shows
+// on which side there is more of it.
 "use strict";
 
 (() => {
@@ -14,10 +15,19 @@
     target.scrollIntoView({ behavior: "instant" });
   };
 
+  const SCROLLING = "article pre, article .table-wrapper, article .mathematics";
+
+  const showMore = (box) => {
+    const hidden = box.scrollWidth - box.clientWidth;
+    box.classList.toggle("more-left", hidden > 1 && box.scrollLeft > 1);
+    box.classList.toggle("more-right", hidden > 1 && box.scrollLeft < hidden - 1);
+  };
+
   const makeReachable = () => {
-    for (const box of all("article pre, article .table-wrapper, article .mathematics")) {
+    for (const box of all(SCROLLING)) {
       if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
       else box.removeAttribute("tabindex");
+      showMore(box);
     }
   };
 
@@ -39,6 +49,7 @@
   });
   addEventListener("resize", makeReachable);
   addEventListener("toggle", makeReachable, true);
+  addEventListener("scroll", ({ target }) => target.matches?.(SCROLLING) && showMore(target), { capture: true, passive: true });
   addEventListener("DOMContentLoaded", () => {
     for (const [selector, name] of [[".sidebar-drawer", "All pages"], [".toc-drawer", "This page"]]) {
       for (const aside of all(selector)) aside.setAttribute("aria-label", name);
