@@ -11,11 +11,15 @@ import contextlib
 import io
 import json
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+from course_site.asking import LINE, LINES
 from course_site.percent import LESSONS, OUTPUTS, SITTING, read_cells
 
 from minitransformer.cli.init import as_notebook
@@ -25,9 +29,9 @@ from minitransformer.system.files import atomic_write
 WIDTH = "88"  # of the lines that are wrapped
 
 
-def run(path: Path) -> list[dict[str, str]]:
-    """Run a lesson's cells one after another, as a notebook would -> for each, its digest and what it printed."""
-    sys.argv, variables, cells = [str(path)], {"__name__": "__main__"}, []
+def run(path: Path) -> tuple[list[dict[str, str]], dict[str, Any]]:
+    """Run a lesson's cells one after another, as a notebook would -> what each printed; the hands."""
+    sys.argv, variables, cells, hands = [str(path)], {"__name__": "__main__"}, [], {}
     sys.path.insert(0, str(LESSONS))
     for cell in read_cells(path.read_text("utf-8")):
         if cell.prose:
@@ -36,18 +40,33 @@ def run(path: Path) -> list[dict[str, str]]:
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             exec(code, variables)
         cells.append({"source": cell.digest, "printed": printed.getvalue().strip("\n")})
-    return cells
+        for name in LINE.findall(cell.source):
+            if f"{path.name[:2]}.{name[0]}" in LINES:
+                hands[name[0]] = hands_of(path.stem, name[0], variables)
+    return cells, hands
+
+
+def hands_of(lesson: str, name: str, variables: dict[str, Any]) -> dict[str, Any]:
+    """What a lesson's checks say about a line: the right numbers, and those of each known mistake."""
+    right, mistakes = runpy.run_path(str(LESSONS / "checks" / f"{lesson}.py"))["HANDS"][name]
+    seen = SimpleNamespace(**variables)
+    return {"right": digits(right(seen)), "wrong": {said: digits(wrong(seen)) for said, wrong in mistakes.items()}}
+
+
+def digits(values: Any) -> str:
+    """Numbers on one line, with as many digits as it takes to tell mistakes apart."""
+    return " ".join(f"{value:.6g}" for value in np.ravel(values))
 
 
 def record(lesson: LessonInfo) -> None:
     """Run the lesson and write its outputs."""
-    cells = run(lesson.path)
-    write(lesson.name, {"examples": read_record(lesson)["examples"], "cells": cells})
+    cells, hands = run(lesson.path)
+    write(lesson.name, {"examples": read_record(lesson)["examples"], "hands": hands, "cells": cells})
 
 
 def record_sitting() -> None:
     """The same for the sitting, which is no lesson, and its notebook."""
-    write(SITTING.stem, {"examples": ["cross.ds"], "cells": run(SITTING)})
+    write(SITTING.stem, {"examples": ["cross.ds"], "cells": run(SITTING)[0]})
     SITTING.with_suffix(".ipynb").write_text(as_notebook(SITTING.read_text("utf-8")), "utf-8")
 
 

@@ -1,5 +1,7 @@
 """What a reader may skip is folded: Going deeper, questions from earlier lessons, answers, and the code around them.
 
+What answers a question is folded too, to the end of its section, after the gate that asks it (asking.py).
+
 A fold is an HTML `details` inside its section, so the heading stays in sight, in the table of contents, and a target
 for links. course.js opens folds for links and for print.
 """
@@ -10,6 +12,8 @@ import re
 from docutils import nodes
 
 from minitransformer.course import FOLDED, RECALL
+
+from .asking import GATE
 
 TITLED = {f"tag_{title.lower()}": title for title in FOLDED}  # the classes of cells with a title
 CODE = {"Questions": "Code that gives away some answers", "Answers": "The code at the end: pictures and last checks"}
@@ -49,6 +53,8 @@ def fold_lesson(doctree):
         (tag,) = TITLED.keys() & set(cell["classes"])
         place = cell.parent.index(cell)
         fold(cell.parent, place, place + 1, TITLED[tag], "code")
+    for gate in reversed([node for node in doctree.findall(nodes.raw) if node.astext().startswith(GATE)]):
+        fold(gate.parent, gate.parent.index(gate) + 1, None, "Show the answer, and go on", "gated")
     minutes = MINUTES.search(doctree.astext())
     for section in list(doctree.findall(nodes.section)):
         title = section[0].astext()

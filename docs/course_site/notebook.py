@@ -5,6 +5,7 @@ import html
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 from docutils import nodes
 from nbformat import NotebookNode, v4
@@ -13,7 +14,8 @@ from sphinx.util import logging
 from minitransformer.cli.init import as_notebook
 from minitransformer.course import FIGURE, find_lessons
 
-from .percent import LESSONS, ROOT, SITTING, TASK, read_cells, read_outputs, stale_cells
+from . import asking
+from .percent import LESSONS, ROOT, SITTING, TASK, Cell, read_cells, read_outputs, stale_cells
 
 NAME = re.compile(r'^lesson = begin\("(\w+)"', flags=re.MULTILINE)
 # links to what stands on the site as it is: the explorer, with the cell to open, and the notebook of the sitting
@@ -32,18 +34,32 @@ def read(text: str) -> NotebookNode:
             "lessons/%s.py:%d: the recorded output is not of this cell: run python docs/record_outputs.py %s",
             *(name, cell.line, name[:2]),
         )
-    printed = iter([cell["printed"] for cell in outputs["cells"]] if outputs else [])
     notebook = v4.new_notebook(metadata={"language_info": {"name": "python", "pygments_lexer": "python"}})
+    printed = iter([cell["printed"] for cell in outputs["cells"]] if outputs else [])
+    hands = outputs.get("hands", {}) if outputs else {}
     for cell in read_cells(text):
         if cell.prose:
             prose = AS_IT_IS.sub(as_html, TASK.sub(embedded, cell.source))
             notebook.cells.append(v4.new_markdown_cell(prose))
         else:
-            text = next(printed, "")
-            stream = [v4.new_output("stream", name="stdout", text=text)] if text else []
-            folded = {"tags": [cell.title.lower()]} if cell.title else {}
-            notebook.cells.append(v4.new_code_cell(cell.source, outputs=stream, metadata=folded))
+            notebook.cells += code_cells(name[:2], cell, next(printed, ""), hands)
     return notebook
+
+
+def code_cells(number: str, cell: Cell, printed: str, hands: dict[str, Any]) -> list[NotebookNode]:
+    """A cell of code with its output. If it asks, fields come after it; if it answers, its output after a gate."""
+    tags = [cell.title.lower()] if cell.title else []
+    code = v4.new_code_cell(cell.source, metadata={"tags": tags} if tags else {})
+    gate, said = asking.gate(number, cell, printed, hands), asking.rest(printed)
+    output = [v4.new_output("stream", name="stdout", text=said)] if said else []
+    answer = asking.measured(number, cell, printed)
+    parts = [asking.guess_fields(number, cell), gate, answer]
+    made = [code, *(v4.new_markdown_cell(part) for part in parts if part)]
+    if answer and output:
+        made.append(v4.new_code_cell("...", outputs=output, metadata={"tags": ["remove-input"]}))
+    else:
+        code.outputs = output
+    return made
 
 
 def embedded(task: re.Match[str]) -> str:

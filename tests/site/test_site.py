@@ -6,6 +6,7 @@ from support.numbers import numbers
 
 import pytest
 
+from docs.course_site.asking import rest
 from docs.course_site.percent import read_outputs
 from minitransformer.course import read_recall
 from minitransformer.example import load_example
@@ -67,12 +68,17 @@ def test_lesson_has_its_outputs_figures_and_folds_and_leads_to_its_numbers_in_th
         page, outputs = pages[site / "lessons" / f"{lesson.name}.html"], read_outputs(lesson.name)
         lines = {line.rstrip() for line in page.text.splitlines()}
         for cell in outputs["cells"]:
-            assert {line.rstrip() for line in cell["printed"].splitlines()} <= lines, lesson
+            assert {line.rstrip() for line in rest(cell["printed"]).splitlines()} <= lines, lesson
         shown = {image["src"].rpartition("/")[2] for image in page.images}
         assert set(lesson.figures) <= shown, lesson
         kinds = [fold.split()[-1] for fold in page.folds if fold.startswith("fold ")]
         folds = ["recall"] * bool(read_recall(lesson)) + ["deeper", "answers"]
-        assert [kind for kind in kinds if kind != "code"] == folds, lesson
+        assert [kind for kind in kinds if kind not in ("code", "gated")] == folds, lesson
+        assert kinds.count("gated") >= 2
+        values = re.findall(r'data-key="[\w.]+" data-value="([-\d.e+]+)"', page.path.read_text("utf-8"))
+        assert len(values) == sum(cell["printed"].count("guessed)") for cell in outputs["cells"])
+        folded = "".join(page.folded).replace(",", "")
+        assert [value for value in values if value not in folded] == []
         assert "lesson.finish(" in "".join(page.folded)
         assert "lesson = begin(" in "".join(page.folded)
         linked = {match[1] for link in page.links if (match := EXPLORED.search(link))}
