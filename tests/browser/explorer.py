@@ -21,7 +21,8 @@ const oneOfEachKind = () => { // the arrays of the first attention, the first no
   return arrays.filter(({place}) => places.get(place.kind) === place.name).map(({name}) => name);
 };
 """
-FINISH = "document.getAnimations().forEach(animation => animation.finish());"
+STILL = "document.dispatchEvent(new Event('pointermove'));"  # somebody is there: the first view stops moving
+FINISH = f"{STILL} document.getAnimations().forEach(animation => animation.finish());"
 needs_axe = pytest.mark.skipif(not axe_script(), reason=NEEDS_AXE)
 
 
@@ -30,8 +31,11 @@ def weekly(values):
     return [pytest.param(value, marks=pytest.mark.weekly) for value in values]
 
 
-def open_explorer(page, state="", folder=FOLDER, *, reload=False, over="file", **look):
-    """Show a state; `reload` loads the page, for a test that depends on more than the state or changes more."""
+def open_explorer(page, state="", folder=FOLDER, *, reload=False, over="file", alone=False, **look):
+    """Show a state; `reload` loads the page, for a test that depends on more than the state or changes more.
+
+    `alone`: no pointer comes, and the first view touches its letters by itself.
+    """
     if reload or page.opened != (folder, over):
         page.open(folder, f"index.html#{state}", over=over, **look)
     else:
@@ -39,6 +43,8 @@ def open_explorer(page, state="", folder=FOLDER, *, reload=False, over="file", *
     if reload:
         page.opened = None
     drawn(page)
+    if not alone:
+        page.script(STILL)
 
 
 def show(page, state):

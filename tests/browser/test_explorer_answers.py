@@ -42,7 +42,7 @@ def test_answer_of_an_addition_is_its_sum(page, tmp_path):
     writing = toy_writing("addition")
     model = small_model(len(get_task("addition").vocabulary))
     write_page(model_data(model, writing, writing.encode("57+8"), writing.solve("57+8")), tmp_path / "page")
-    open_explorer(page, "view=train&word=12%2B35", folder=tmp_path / "page")
+    open_explorer(page, "view=compare&word=12%2B35", folder=tmp_path / "page")
     assert page.script("return document.querySelector('[data-focus=answer]').value") == "47"
     assert "Right answer" in page.text(".inputs")
 
@@ -50,7 +50,7 @@ def test_answer_of_an_addition_is_its_sum(page, tmp_path):
 def test_answer_that_nobody_has_checked_is_not_called_right(page, tmp_path):
     model = small_model(9)
     write_page(model_data(model, ids_writing(9), [5, 4, 2]), tmp_path / "page")
-    open_explorer(page, "view=train&word=6 5", folder=tmp_path / "page")
+    open_explorer(page, "view=compare&word=6 5", folder=tmp_path / "page")
     own = greedy_decode(model, np.array([[6, 5]]), 17)[0]
     assert page.script("return App.answer()") == {"ids": [int(i) for i in own if i > 2][:16], "origin": "model"}
     assert "not checked" in page.text(".inputs")
@@ -102,7 +102,7 @@ def test_word_of_a_link_that_cannot_be_shown_is_named(page):
 
 
 def test_link_with_a_word_of_other_letters_brings_the_model_that_reads_it(page):
-    open_explorer(page, "view=train&word=Hannah")
+    open_explorer(page, "view=compare&word=Hannah")
     until(page, "App.title() === 'hannah → hannah'")
     assert "The link asks" not in page.text("[role=status]")
     assert page.script("return App.state.model") == "letters"
@@ -142,7 +142,7 @@ def test_number_is_set_to_what_is_typed_after_training_too(page):
 
 
 def test_undoing_the_first_step_shows_the_weights_before_it_in_every_view(page):
-    open_explorer(page, "view=train")
+    open_explorer(page, "view=compare")
     loss = page.script("return App.machine.loss")
     page.script("App.set({ steps: 1 }); App.set({ view: 'cell' })")
     page.script(f"{UNDO}.focus(); {UNDO}.click()")

@@ -117,19 +117,43 @@ def test_letters_are_written_one_after_the_other_once_and_again_if_asked(page):
     assert page.script(opacity) == ["1"] * 4
 
 
+TOUCHED = "[...document.querySelectorAll('.written .tile')].findIndex(tile => tile.classList.contains('touched'))"
+
+
+def test_letters_are_touched_one_after_the_other_until_somebody_comes(page):
+    open_explorer(page, reload=True, alone=True)
+    legend = page.text(".said")
+    assert "every number here can be touched" in legend
+    for t in (0, 1):
+        until(page, f"{TOUCHED} === {t}")
+        assert page.text(".said").startswith(f"{'pots'[t]}, the ")
+    page.press("SHIFT")
+    assert page.script(f"return {TOUCHED}") == -1
+    assert page.text(".said") == legend
+    page.script(
+        "window.moved = 0;"
+        "new MutationObserver(() => moved++).observe(document.querySelector('.said'), {childList: true})"
+    )
+    page.wait("setTimeout(arguments[0], 2000)")
+    assert page.script("return moved") == 0
+    open_explorer(page, reload=True, alone=True, reduced_motion=True)
+    page.wait("setTimeout(arguments[0], 4500)")
+    assert page.script(f"return {TOUCHED}") == -1
+
+
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (768, 1024), (360, 780)])
 def test_first_view_fits_one_screen_and_has_one_main_button(page, width, height):
     open_explorer(page, width=width, height=height)
     bottom = "return document.querySelector(arguments[0]).getBoundingClientRect().bottom"
     assert page.script(bottom, ".go .primary") <= height
-    assert page.script(bottom, ".view-home") <= (height if width > 400 else 1.3 * height)
+    assert page.script(bottom, ".others") <= (height if width > 400 else 1.3 * height)
     page.script("App.set({station: 12})")  # after a tour, too
     assert page.script("return [...document.querySelectorAll('.primary')].map(a => a.hash)") == ["#view=tour"]
 
 
 def test_first_view_shows_no_loss_and_no_settings_until_something_is_changed(page):
     open_explorer(page)
-    assert count(page, "#app select, #app input") == 2  # the word, the head
+    assert count(page, "#app select, #app input") == 3  # the word, the head, a line
     assert page.script("return document.querySelector('[role=status]').offsetHeight") <= 1
     assert "Right answer" not in page.text("#app")
     page.script("App.set({weights: 'untrained'})")

@@ -18,7 +18,7 @@ from tests.explorer.letters import CONFIG, letters_file
 from tests.explorer.reading import read_model, state_of
 
 pytestmark = pytest.mark.exhaustive
-START = "view=train"
+START = "view=compare"
 LOADED = "!document.querySelector('#loading')"
 GREEDY = """
 const greedy = (source) =>
@@ -53,24 +53,24 @@ def test_a_word_of_other_letters_or_a_longer_one_loads_the_second_model_once(pag
     open_explorer(page, START, over=over, reload=True)
     assert scripts_of(page) == 0
     type_word(page, "tops")
-    assert address(page) == "view=train&word=tops"
+    assert address(page) == "view=compare&word=tops"
     for word in (" Anna ", "explorer", "topspot"):
         type_word(page, word)
         small = word.strip().lower()
-        assert address(page) == f"view=train&word={small}&model=letters"
+        assert address(page) == f"view=compare&word={small}&model=letters"
         assert written(page) == small[::-1]
     assert scripts_of(page) == 1
 
 
 def test_what_is_done_while_it_loads_is_not_lost_and_loads_it_once(page):
     open_explorer(page, START, reload=True)
-    page.script("App.set({word: 'grace', model: 'letters'}); App.set({view: 'compare'})")
+    page.script("App.set({word: 'grace', model: 'letters'}); App.set({view: 'model'})")
     until(page, LOADED)
     drawn(page)
-    assert address(page) == "view=compare&word=grace&model=letters"
+    assert address(page) == "view=model&word=grace&model=letters"
     assert scripts_of(page) == 1
     page.reload()
-    page.script("App.set({view: 'train', word: '', model: ''})")  # back before it is there, or after
+    page.script("App.set({view: 'compare', word: '', model: ''})")  # back before it is there, or after
     page.settle()
     until(page, LOADED)
     assert page.script("return [MODEL.sizes.C, App.machine.sizes.C]") == [6, 6]
@@ -92,7 +92,7 @@ def test_the_small_model_is_one_button_or_the_back_key_away(page):
     loss = page.script("return App.machine.loss")
     type_word(page, "anna")
     type_word(page, "stop")  # known to both: the page stays with the larger one
-    assert address(page) == "view=train&word=stop&model=letters"
+    assert address(page) == "view=compare&word=stop&model=letters"
     assert page.script("return App.machine.loss") != loss
     page.click("[data-focus=first-model]")
     page.settle()
@@ -122,7 +122,7 @@ def test_what_is_kept_of_one_model_is_not_shown_for_the_other(page):
 def test_failure_to_load_is_said_and_the_small_model_stays(page, tmp_path):
     folder = shutil.copytree(FOLDER, tmp_path / "page")
     (folder / "letters.js").unlink()
-    for view in ("home", "train"):
+    for view in ("home", "compare"):
         open_explorer(page, f"view={view}", folder=folder)
         type_into(page, "word", "anna")
         until(page, "!document.querySelector('script[src^=letters]')")

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.exhaustive
 WORD = "abca"
 MODELS = {"gpt": (GPT, {"positions": "rope"}), "pre": (Transformer, {"norm": "pre", "positions": "learned"})}
 STATES = {
-    "train": "steps=2",
+    "model": "steps=2",
     "break": "mistake=heads-reshaped&look=skip&cell=decoder1.self.q",
     "compare": "compare=decoder2.self.p",
     "cell": "cell=decoder1.self.ds[0,1,1]",

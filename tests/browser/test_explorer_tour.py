@@ -16,7 +16,7 @@ from minitransformer.explorer.export import model_data, write_data
 from minitransformer.explorer.writing import example_writing
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.models import Transformer
-from tests.browser.explorer import FOLDER, address, count, needs_axe, number, open_explorer, show, until, weekly
+from tests.browser.explorer import FOLDER, address, count, needs_axe, number, open_explorer, show, weekly
 from tests.browser.page import ABOUT_COLORS
 
 pytestmark = pytest.mark.exhaustive
@@ -71,38 +71,71 @@ def test_number_of_each_station_is_the_librarys(page):
         assert names == ["output.loss", "output.dz", *norms, "cross.dp", "cross.ds", "cross.dq", "cross.dW_q"]
 
 
-def test_factors_of_the_way_are_the_slopes_of_the_library(page):
-    get = numbers(load_example())
-    open_station(page, 12)
-    t, h, i, q, x, cells = page.script(ROAD)
-    c, d = (int(cells[n].rstrip("]").split(",")[-1]) for n in (1, 5))
+ROADS = "const {h, q, x, dW, all, heaviest} = Stations.road(App.machine).roads; return {h, q, x, dW, all, heaviest}"
 
-    def norm(at):
-        return get[f"{at}.gamma"][c] * (1 - 1 / 6 - get[f"{at}.x_hat"][t, c] ** 2 / 6) / get[f"{at}.sigma"][t].item()
 
+def norm_back(get, at, t, dy):
+    """The gradients of a norm's input in row t, for rows dy of gradients of its output."""
+    x_hat, sigma = get[f"{at}.x_hat"][t], get[f"{at}.sigma"][t].item()
+    d = dy * get[f"{at}.gamma"]
+    return (d - d.mean(axis=-1, keepdims=True) - x_hat * (d * x_hat).mean(axis=-1, keepdims=True)) / sigma
+
+
+def slopes_of_scores(get, h, t):
+    """[w, i]: how much the gradient of score i grows in row t and head h if that of logit w grows by 1."""
     W_1, W_2, on = get["decoder.ffn.W_1"], get["decoder.ffn.W_2"], get["decoder.ffn.a"][t] > 0
-    right, p = 3, get["cross.p"][h, t, i]
-    expected = [get["output.dz"][t, right], get["E"][right, c], norm("decoder.norm3")]
-    expected += [1 + (W_1[c] * on * W_2[:, c]).sum(), norm("decoder.norm2"), get["cross.W_o"][3 * h + d, c]]
-    expected += [get["cross.v"][h, i, d], p * (1 - p), get["cross.k"][h, i, q] / 3**0.5, get["cross.x"][t, x]]
-    found = page.script("return Stations.factors(Stations.road(App.machine)).map(({factor}) => factor)")
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
-    rows = page.script("return [...document.querySelectorAll('tbody tr')].map(row => row.innerText.split('\\t'))")
-    assert [row[1] for row in rows] == [
-        "",
-        *(page.script("return `× ${Show.number(arguments[0])}`", f) for f in expected[1:]),
-    ]
-    assert number(page, np.prod(expected)) in page.text("main")
+    d = norm_back(get, "decoder.norm3", t, get["E"])
+    d = norm_back(get, "decoder.norm2", t, d + ((d @ W_2.T) * on) @ W_1.T)
+    dp = d @ get["cross.W_o"][3 * h : 3 * h + 3].T @ get["cross.v"][h].T
+    p = get["cross.p"][h, t]
+    return p * (dp - dp @ p[:, None])
 
 
-def test_road_brings_a_part_of_the_gradient_with_its_sign(page):
-    for state in ("", "weights=untrained", "word=tos", "word=oliver&model=letters"):
-        open_station(page, 12, state)
-        until(page, "App.run")
-        factors = page.script("return Stations.factors(Stations.road(App.machine)).map(({factor}) => factor)")
-        gradient = page.script("return App.machine.value(...Object.values(Stations.road(App.machine).dW))")
-        assert np.prod(factors) * gradient > 0, state
-        assert "outweigh" not in page.text("main"), state
+@pytest.mark.parametrize("state", ["", *weekly(["word=toot", "weights=untrained", "word=ssop&weights=untrained"])])
+def test_shares_of_all_roads_are_the_librarys_and_add_up_to_the_whole_gradient(page, state):
+    open_station(page, 12, state)
+    example = load_example(state.partition("word=")[2].split("&")[0] or "stop")
+    get = numbers(example if "untrained" not in state else example._replace(model=untrained().model))
+    found = page.script(ROADS)
+    h, q, x = found["h"], found["q"], found["x"]
+    dW = get["cross.dW_q"][x, 3 * h + q]
+    assert abs(dW) == np.abs(get["cross.dW_q"]).max() > 0
+    dz, k = get["output.dz"], get["cross.k"][h, :, q] / 3**0.5
+    expected = [dz[t, :, None] * slopes_of_scores(get, h, t) * k * get["cross.x"][t, x] / dW for t in range(len(dz))]
+    shares = np.array([road["share"] for road in found["all"]]).reshape(np.shape(expected))
+    np.testing.assert_allclose(shares, expected, rtol=0, atol=1e-12)
+    assert shares.sum() == pytest.approx(1, abs=1e-12)
+    heaviest = found["heaviest"]
+    assert heaviest["share"] == shares.max() > 0.5
+    assert shares[heaviest["t"], heaviest["w"], heaviest["i"]] == shares.max()
+
+
+RIBBONS = """
+return [...document.querySelectorAll(".roads path")].map((path) => {
+  const numbers = path.getAttribute("d").match(/-?[\\d.]+(e-\\d+)?/g).map(Number);
+  return [path.getAttribute("class"), numbers.at(-2) - numbers[0]];
+});
+"""
+
+
+def test_each_ribbon_is_as_thick_as_its_share_and_ours_is_the_heaviest(page):
+    open_station(page, 12)
+    shares = {road["share"] for road in page.script(ROADS)["all"]}
+    ribbons = page.script(RIBBONS)
+    drawn = sorted(abs(share) for share in shares if abs(share) > 5e-4)
+    assert len(ribbons) == len(drawn) > 40
+    widths = np.sort([width for _, width in ribbons])
+    np.testing.assert_allclose(widths / widths.max(), np.array(drawn) / drawn[-1], atol=1e-9)
+    assert sum(kind.startswith("against") for kind, _ in ribbons) == sum(share < -5e-4 for share in shares)
+    assert ribbons[-1] == ["along ours", widths.max()]
+    assert "it brings 112 %" in page.text("main")
+
+
+def test_roads_say_why_there_are_none(page):
+    open_station(page, 12, "word=o")
+    assert "so no road brings anything" in page.text("main")
+    open_station(page, 12, "mistake=relu-gated-by-gradient")
+    assert "no sum of roads" in page.text("main")
 
 
 # --- the questions ---
@@ -250,7 +283,7 @@ def test_every_guess_gets_an_answer_and_leads_on(page, state):
             if options and guess < len(options):
                 assert said.startswith("Right" if options[guess] in given["right"] else "You said")
     page.click("[data-focus=next]")
-    assert "The way home" in page.text("main h2")
+    assert "All roads home" in page.text("main h2")
 
 
 PICTURES = "return [...document.querySelectorAll('.pictures canvas')].map(canvas => canvas.dataset.array)"
@@ -365,18 +398,18 @@ def test_station_stands_in_the_address_and_back_returns(page):
     page.driver.back()
     page.settle()
     assert page.text("main h2") == "4 of 11: the norm"
-    for station, heading in (("99", "The way home"), ("x", "1 of 11: learning"), ("-3", "1 of 11: learning")):
+    for station, heading in (("99", "All roads home"), ("x", "1 of 11: learning"), ("-3", "1 of 11: learning")):
         show(page, f"view=tour&station={station}")
         assert page.text("main h2") == heading
 
 
 def test_tour_is_about_the_weights_before_the_steps_of_the_reader(page):
-    open_explorer(page, "view=train&steps=3")
+    open_explorer(page, "view=compare&steps=3")
     page.script("App.set({view: 'tour'})")
     assert page.script("return [App.state.steps, App.weights]") == [0, "trained"]
     page.driver.back()
     page.settle()
-    assert page.script("return [App.state.view, App.run.steps]") == ["train", 3]
+    assert page.script("return [App.state.view, App.run.steps]") == ["compare", 3]
     open_station(page, 2, "steps=3")
     assert "with the trained model" in page.text(".sentence")
     assert page.script("return document.querySelector('[role=status]').offsetHeight") <= 1

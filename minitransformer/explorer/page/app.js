@@ -7,14 +7,13 @@ const App = (() => {
   const DEFAULTS = {
     view: "home", cell: "", word: "", answer: "", padding: 0, smoothing: 0, weights: "", mistake: "", show: "both",
     steps: 0, lr: MODEL.adam.lr, edits: "", compare: "", look: "", guess: "", model: "",
-    line: "", station: 1, head: "", embed: "", turn: "",
+    line: "", station: 1, head: "", rung: 1, write: "", embed: "", turn: "",
   };
-  const NUMBERS = new Set(["padding", "smoothing", "steps", "lr", "station"]);
-  const DISPLAY = new Set(["view", "cell", "show", "compare", "look", "guess", "line", "station", "head", "embed", "turn"]); // they change no number
-  const MOST_STEPS = 1000;
+  const NUMBERS = new Set(["padding", "smoothing", "steps", "lr", "station", "rung"]);
+  const DISPLAY = new Set(["view", "cell", "show", "compare", "look", "guess", "line", "station", "head", "rung", "write", "embed", "turn"]); // they change no number
+  const MOST_STEPS = 100; // of Adam, taken at once
   const RATES = [...new Set([0.001, 0.003, 0.01, 0.03, 0.1, MODEL.adam.lr])].sort((a, b) => a - b);
-  const PATIENCE = 150; // milliseconds that the page may be busy with steps of Adam
-  const VIEWS = { home: HomeView, tour: TourView, model: ModelView, cell: CellView, train: TrainView, compare: CompareView, break: BreakView, embed: EmbedView };
+  const VIEWS = { home: HomeView, tour: TourView, model: ModelView, cell: CellView, compare: CompareView, break: BreakView, embed: EmbedView };
   const state = { ...DEFAULTS };
   const answers = new Map(); // what the trained model writes, by model and source
   const past = []; // what each change has replaced: {numbers, chosen}, the state without what is only display, and its weights
@@ -22,11 +21,10 @@ const App = (() => {
   let made = null; // the last run, and the key that says what it was computed from
   let shown = {}; // what the parts of the frame depend on, as they are shown now
   const scheme = window.matchMedia("(prefers-color-scheme: dark)");
-  let waiting = 0; // the timer of the next part of a long computation
 
   const app = {
     state, set, open, instead, field, answer, written, cell, setCell, select, ids, label, globalName, weightsName, cellText, cellSummary, title, tokenText, words, build, planted, edit, edits, link,
-    mostSteps: MOST_STEPS, rates: RATES,
+    rates: RATES,
     get weights() { return weights(); },
     get run() { return made; },
     get machine() { return made.edited ?? made.machine; },
@@ -192,9 +190,9 @@ const App = (() => {
     return Object.hasOwn(Strings.compare.weightsOf, id) ? Strings.compare.weightsOf[id] : id; // or the name of a run
   }
 
-  /* If nobody has chosen weights, training begins with the untrained ones, and what came of it is shown in all views. */
+  /* If nobody has chosen weights, steps of Adam begin with the untrained ones. */
   function weights(of = state) {
-    const usual = of.view === "train" || of.steps > 0 ? "untrained" : "trained";
+    const usual = of.steps > 0 ? "untrained" : "trained";
     return of.weights || (usual in MODEL.weights ? usual : Object.keys(MODEL.weights)[0]);
   }
 
@@ -216,15 +214,14 @@ const App = (() => {
     return machine;
   }
 
-  /* Compute what belongs to the state, or a part of it -> whether nothing is missing. */
+  /* Compute what belongs to the state. */
   function compute() {
     const { model, word, answer, padding, smoothing, mistake, line, edits: byHand, lr, steps } = state;
     const key = JSON.stringify([model, word, answer, padding, smoothing, weights(), mistake, mistake === "own" && line, byHand, lr]);
     if (made?.key !== key || made.steps > steps)
       made = Object.assign(new Training.Run(build({ values: false }), new Engine.Adam({ ...MODEL.adam, lr })), { key });
-    const all = made.advance(steps, PATIENCE);
-    if (all && edits().some(({ name }) => made.machine.arrays.get(name)?.definition) && made.edited?.steps !== steps) editTrained();
-    return all;
+    made.advance(steps);
+    if (edits().some(({ name }) => made.machine.arrays.get(name)?.definition) && made.edited?.steps !== steps) editTrained();
   }
 
   /* Numbers that are computed are changed after the training, which knows nothing of it. */
@@ -389,7 +386,7 @@ const App = (() => {
     return element("p", { class: untouched ? "status unseen" : "status", role: "status" },
       refused && element("span", { class: "problem" }, text.refused(refused.text, refused.why, words(ids().source.filter((id) => id > Engine.EOS))), " · "),
       element("strong", {}, text.loss(Show.number(machine.loss))),
-      own && [" · ", text.writes(spell(own) || text.nothing), " ", origin === "model" ? text.unchecked : TrainView.mark(right)],
+      own && [" · ", text.writes(spell(own) || text.nothing), " ", origin === "model" ? text.unchecked : Dom.mark(right)],
       !right && [" · ", text.predicts(predicted)],
       state.steps > 0 && [" · ", text.steps(state.steps)],
       edited > 0 && [" · ", text.edits(edited)],
@@ -414,14 +411,8 @@ const App = (() => {
   }
 
   function render() {
-    clearTimeout(waiting);
     if (!Models.isReady(state.model)) return;
-    if (!compute()) {
-      Training.showProgress(made.steps, state.steps, () => set({ steps: made.steps }));
-      waiting = setTimeout(render, 0); // when the browser has drawn that
-      return;
-    }
-    Training.hideProgress();
+    compute();
     const frame = document.getElementById("app");
     const active = document.activeElement;
     const inside = frame.contains(active);

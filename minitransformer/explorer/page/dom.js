@@ -22,6 +22,16 @@ const Dom = (() => {
   }
 
   const button = (label, onclick, attributes = {}) => element("button", { type: "button", onclick, ...attributes }, label);
+  /* Whether tokens are those of the answer; nothing if nobody has checked that. */
+  const mark = (isRight) => App.answer().origin !== "model" && element("span", { class: `verdict ${isRight ? "right" : "wrong"}` },
+    element("span", { "aria-hidden": "true" }, isRight ? "✓" : "✗"), element("span", { class: "unseen" }, Strings.marks[isRight ? "right" : "wrong"]));
+
+  function table(headings, rows) {
+    return element("table", { class: "facts" },
+      element("thead", {}, element("tr", {}, headings.map((heading) => element("th", { scope: "col" }, heading)))),
+      element("tbody", {}, rows));
+  }
+
   const note = (...children) => element("p", { class: "note" }, children);
 
   /* select(attributes, options, the chosen one, act(option), textOf(option)) */
@@ -96,5 +106,5 @@ const Dom = (() => {
     return Array.from({ length: Math.floor(most / step + 1e-9) + 1 }, (_, n) => Number((n * step).toPrecision(12)));
   }
 
-  return { element, button, note, select, cellLink, formula, chart };
+  return { element, button, mark, table, note, select, cellLink, formula, chart };
 })();

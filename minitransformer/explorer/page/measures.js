@@ -2,5 +2,4 @@
 const Measures = {
   mean: (list) => list.reduce((a, b) => a + b, 0) / list.length,
   largest: (x) => x.reduce((most, value) => Math.max(most, Math.abs(value)), 0),
-  range: (x) => x.reduce(([least, most], value) => [Math.min(least, value), Math.max(most, value)], [Infinity, -Infinity]),
 };

@@ -48,45 +48,5 @@ const Training = (() => {
     }).filter(({ right }) => right !== Engine.PAD);
   }
 
-  /* What the steps did to each array of weights: a weight is `still` if its gradients were all exactly 0, and `held` if their
-     size is below Adam's eps. */
-  function changes(run) {
-    const { adam, start, machine } = run;
-    const correction = 1 - adam.beta_2 ** adam.steps;
-    return machine.weights().map((name) => {
-      const values = machine.data(name).map((w, i) => w - start[name][i]);
-      const kinds = { moved: [], held: [], still: [] };
-      adam.means.get(name)?.[1].forEach((m2, i) => {
-        kinds[m2 === 0 ? "still" : Math.sqrt(m2 / correction) < adam.eps ? "held" : "moved"].push(i);
-      });
-      const largest = Measures.largest(values);
-      return { name, values, ...kinds, largest, at: values.findIndex((value) => Math.abs(value) === largest) };
-    });
-  }
-
-  /* A bar at the lower edge of the window, for steps that take long. */
-  function showProgress(steps, all, stop) {
-    const { element } = Dom;
-    const text = Strings.train;
-    if (!document.getElementById("working")) {
-      document.addEventListener("keydown", stopByKey);
-      document.body.append(element("div", { id: "working" },
-        element("span", { role: "status" }, text.working), element("progress", { "aria-label": text.working }), element("span", { class: "count" }),
-        Dom.button(text.stop, () => stop())));
-    }
-    const bar = document.querySelector("#working progress");
-    [bar.max, bar.value] = [all, steps];
-    document.querySelector("#working .count").textContent = text.progress(steps, all);
-  }
-
-  function hideProgress() {
-    document.removeEventListener("keydown", stopByKey);
-    document.getElementById("working")?.remove();
-  }
-
-  function stopByKey({ key }) {
-    if (key === "Escape") document.querySelector("#working button")?.click();
-  }
-
-  return { Run, rowsOf, changes, showProgress, hideProgress };
+  return { Run, rowsOf };
 })();

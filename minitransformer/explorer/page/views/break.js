@@ -106,16 +106,18 @@ const BreakView = (() => {
       element("path", { d: BELL, class: rings ? "ringing" : "still" }), !rings && element("path", { d: "M2 14.5 14 1.5", class: "still" }));
   }
 
+  /* A test's name, and whether its bell rings. */
+  function head(id, found) {
+    const said = found ? [bell(found.rings), ` ${found.rings ? text.rings : text.silent}`] : text.running;
+    return element("p", { class: "head" }, element("strong", {}, Strings.detectors[id].name), " ", element("span", { class: found?.rings ? "ring" : "silence" }, said));
+  }
+
   function finding(id) {
-    const { name, text: about } = Strings.detectors[id];
     const found = Experiments.result(id);
-    const head = found
-      ? element("span", { class: found.rings ? "ring" : "silence" }, bell(found.rings), ` ${found.rings ? text.rings : text.silent}`)
-      : element("span", { class: "silence" }, text.running);
     return [
-      element("p", { class: "head" }, element("strong", {}, name), " ", head),
+      head(id, found),
       found && element("p", {}, ...numbersOf(id, found), " ", remark(id, found.rings)),
-      note(about),
+      note(Strings.detectors[id].text),
     ];
   }
 
@@ -173,5 +175,5 @@ const BreakView = (() => {
     return element("p", {}, element("a", { class: "offer", href: App.link(changes), onclick: toTests }, label));
   }
 
-  return { render };
+  return { render, head };
 })();

@@ -17,6 +17,7 @@ const BreakLine = (() => {
     const show = (found) => {
       field.setAttribute("aria-invalid", String(Boolean(found.problem)));
       message.replaceChildren(...(found.problem ? explanation(found) : []));
+      if (found.problem && App.state.mistake === "own") message.append(element("p", {}, text.last(App.state.line)));
     };
     const submit = (event) => {
       event.preventDefault();
@@ -43,8 +44,7 @@ const BreakLine = (() => {
   function explanation({ text: line, problem: { kind, at, length, facts } }) {
     return [element("p", {}, text.at(at + 1), " ", text.problems[kind](facts)),
       element("p", { class: "typed", "aria-hidden": "true" },
-        line.slice(0, at), element("mark", {}, line.slice(at, at + length) || "\u00a0"), line.slice(at + length)),
-      App.state.mistake === "own" && element("p", {}, text.last(App.state.line))].filter(Boolean);
+        line.slice(0, at), element("mark", {}, line.slice(at, at + length) || "\u00a0"), line.slice(at + length))];
   }
 
   /* Lines [kind, label, formula] below each other, and the places of the arrays that they belong to. */
@@ -71,5 +71,5 @@ const BreakLine = (() => {
     return most > Mistakes.EXACT ? text.unseen : text.solved(most);
   }
 
-  return { section, lines, changed, moral };
+  return { section, explanation, lines, changed, moral };
 })();

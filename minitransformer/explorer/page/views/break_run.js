@@ -4,51 +4,47 @@ const Experiments = (() => {
   "use strict";
 
   const SLICE = 25; // ms of computing, then the page gets its turn
-  const found = new Map(); // input -> {detector: result}
-  let job = null; // {input, tell, work, timer}
+  const found = new Map(); // key -> {detector: result}
+  let job = null; // {subject, tell, work, timer}
   let twins = null; // {machine, steps, right}
 
   /* --- detectors --- */
 
-  /* What all results depend on. */
-  function input() {
+  /* What is tested, unless a view names another one: {key, view, weights, source, target, mistake, smoothing}. */
+  function ofPage() {
     const { model, word, answer, padding, smoothing, mistake, line } = App.state;
-    return JSON.stringify([model, word, answer, padding, smoothing, App.weights, mistake, mistake === "own" && line]);
+    const key = JSON.stringify([model, word, answer, padding, smoothing, App.weights, mistake, mistake === "own" && line]);
+    return { key, view: "break", weights: App.weights, ...App.ids(), mistake: App.planted(), smoothing };
   }
 
-  function results() {
-    if (!found.has(input())) found.set(input(), {});
-    return found.get(input());
+  function results(key) {
+    if (!found.has(key)) found.set(key, {});
+    return found.get(key);
   }
 
   /* What a detector found for the planted mistake or the right model, or undefined. */
-  const result = (detector) => results()[detector];
+  const result = (detector, { key } = ofPage()) => results(key)[detector];
 
   /* Compute all results one after the other; tell(detector) hears that one is there. Without it, compute none. */
-  function plan(tell) {
+  function plan(tell, subject = ofPage()) {
     clearTimeout(job?.timer);
-    job = tell && { input: input(), tell, work: job?.input === input() ? job.work : null, timer: setTimeout(compute) };
+    job = tell ? { subject, tell, work: job?.subject.key === subject.key ? job.work : null, timer: setTimeout(compute) } : null;
   }
 
   function compute() {
-    const next = Mistakes.detectors.find(({ id }) => !result(id));
-    if (!next || job.input !== input() || App.state.view !== "break") return;
-    if (job.work?.id !== next.id) job.work = begin(next);
+    const { key, view } = job.subject, next = Mistakes.detectors.find(({ id }) => !results(key)[id]);
+    if (!next || App.state.view !== view) return;
+    if (job.work?.id !== next.id) job.work = begin(next, job.subject);
     const end = performance.now() + SLICE;
     let step;
     do step = job.work.pieces.next(); while (!step.done && performance.now() < end);
     job.timer = setTimeout(compute);
     if (!step.done) return;
-    results()[next.id] = step.value;
+    results(key)[next.id] = step.value;
     job.tell(next.id);
   }
 
-  function begin({ id, run, work = atOnce(run) }) {
-    const { source, target } = App.ids();
-    const { weights, state } = App;
-    const context = Mistakes.context(MODEL, { weights: MODEL.weights[weights], source, target, mistake: App.planted(), smoothing: state.smoothing });
-    return { id, pieces: work(context) };
-  }
+  const begin = ({ id, run, work = atOnce(run) }, subject) => ({ id, pieces: work(Mistakes.context(MODEL, { ...subject, weights: MODEL.weights[subject.weights] })) });
 
   const atOnce = (run) => function* (context) {
     return run(context);

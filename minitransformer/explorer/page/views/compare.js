@@ -45,9 +45,9 @@ const CompareView = (() => {
       const written = Training.rowsOf(each.machine);
       return element("tr", {}, element("th", { scope: "row" }, sideName(each)), element("td", {}, Show.number(each.machine.loss)),
         element("td", {}, Show.number(Measures.mean(written.map(({ probability }) => probability)))),
-        element("td", { class: "written" }, written.map((row) => App.tokenText(row.written)).join(" "), " ", App.answer().origin !== "model" && TrainView.mark(written.every((row) => row.right === row.written))));
+        element("td", { class: "written" }, written.map((row) => App.tokenText(row.written)).join(" "), " ", App.answer().origin !== "model" && Dom.mark(written.every((row) => row.right === row.written))));
     });
-    return element("section", { "aria-label": text.sides }, TrainView.table([text.weights, text.loss, text.probability, text.predicts], rows));
+    return element("section", { "aria-label": text.sides }, Dom.table([text.weights, text.loss, text.probability, text.predicts], rows));
   }
 
   function picker(name, machine) {

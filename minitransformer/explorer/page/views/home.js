@@ -6,7 +6,10 @@ const HomeView = (() => {
   const text = Strings.home, name = (id) => App.tokenText(id);
   const COLUMN = 100; // units of the picture that a letter is wide
   const MOST_LIKELY = 3, LONG = 30; // texts that a heading has no room for
+  const FIRST = 800, EACH = 1600; // milliseconds until the first letter is touched for the reader, and for each
   let written = ""; // what has been written before the reader's eyes: it moves once
+  let hint = 0; // the timer that touches one letter after the other
+  let untouch = null; // until a pointer or a key comes: what ends that
 
   function render(content) {
     const shown = writing();
@@ -19,10 +22,13 @@ const HomeView = (() => {
       element("h1", {}, text.heading(Stations.count(App.machine), does(shown))), figure, Dom.note(text.gradient),
       element("div", { class: "go" },
         to(hasTour ? "tour" : "cell", hasTour ? text.start : text.links.cell, "primary"),
+        Dom.button(Strings.ladder.title, Ladder.focus, { "data-focus": "to-ladder" }),
         Dom.button(text.again, () => again(figure), { class: "again", "data-focus": "again" })),
       element("form", { class: "others", "aria-label": Strings.input.legend, onsubmit: (event) => event.preventDefault() },
         App.field("word", text.another), Models.note(), heads(),
-        element("span", {}, Object.entries(text.links).map(([view, words]) => to(view, words)))));
+        element("span", {}, Object.entries(text.links).map(([view, words]) => to(view, words)))),
+      Ladder.section());
+    Ladder.begin();
   }
 
   /* A link that begins at the top of the other view. */
@@ -37,6 +43,27 @@ const HomeView = (() => {
     }
     return App.weights === "untrained" ? text.untrained(text.tasks[MODEL.task][1], App.state.steps) : text.tasks[MODEL.task][0];
   }
+
+  /* Touch one letter after the other, to say that this can be done, until somebody does it. */
+  function showHow(figure, count, touch) {
+    clearTimeout(hint);
+    if (untouch === undefined || window.matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+    let t = -1;
+    const next = () => {
+      if (!figure.isConnected) return;
+      t = t === count - 1 ? -1 : t + 1;
+      touch(t < 0 ? null : t);
+      hint = setTimeout(next, EACH);
+    };
+    hint = setTimeout(next, FIRST + 500 * count);
+    untouch = () => touch(null);
+  }
+
+  for (const kind of ["pointermove", "pointerdown", "keydown", "wheel", "focusin"]) document.addEventListener(kind, () => {
+    clearTimeout(hint);
+    untouch?.();
+    untouch = undefined;
+  }, { capture: true, passive: true });
 
   /* What the model writes by itself -> {target, keys: the ids that are looked at, letters: [{id, looks, likely}]}. */
   function writing() {
@@ -87,13 +114,17 @@ const HomeView = (() => {
       looks.forEach((look, i) => { look.textContent = t === null ? "" : text.percent(letters[t].looks[i]); });
       said.textContent = t === null ? text.legend(unit()) : sentence(keys, letters, t);
     };
+    const touch = (t) => {
+      show(t);
+      figure.querySelectorAll(".written .tile").forEach((each, n) => each.classList.toggle("touched", n === t));
+    };
     const tile = ({ id }, t) => element("button", {
       type: "button", class: tileClass(id), "data-focus": `letter${t}`, "aria-describedby": `looks${t}`,
       onpointerenter: () => show(t), onfocus: () => show(t), onclick: () => show(t), onpointerleave: ({ target }) => { if (target !== document.activeElement) show(null); }, onblur: () => show(null),
     }, name(id));
     const bars = ({ id, share }) => element("li", { style: `--share: ${100 * share}%` },
       element("span", {}, name(id)), " ", element("b", {}, text.percent(share)));
-    return element("figure", { class: MODEL.separator ? "letters words" : "letters", style: `--columns: ${columns}` },
+    const figure = element("figure", { class: MODEL.separator ? "letters words" : "letters", style: `--columns: ${columns}` },
       element("p", { class: "side" }, text.writes, " ", element("span", { class: "result", style: `--n: ${letters.length}` }, verdict(target))),
       element("ul", { class: "unseen" }, letters.map((letter, t) =>
         element("li", { id: `looks${t}` }, sentence(keys, letters, t), " ", all(keys, letter)))),
@@ -103,6 +134,8 @@ const HomeView = (() => {
         element("svg", { class: "arcs", viewBox: `0 0 ${columns * COLUMN} ${height}`, role: "img", "aria-label": text.arcs(unit()) }, arcs),
         element("ol", { class: "read" }, keys.map((id, i) => element("li", {}, looks[i], element("span", { class: tileClass(id) }, name(id)))))),
       element("p", { class: "side" }, text.reads), said);
+    showHow(figure, letters.length, touch);
+    return figure;
   }
 
   const tileClass = (id) => (name(id).length > 2 ? "tile long" : "tile");

@@ -11,10 +11,9 @@ const ModelView = (() => {
     const text = Strings.model;
     const of = (stack) => machine.places.filter(({ stack: own, kind }) => own === stack && kind !== "matrix");
     content.append(
-      element("h1", {}, text.title), PlayBar.bar(),
-      element("div", { class: "stacks" }, // above the encoder, which is the shorter one, there is room for words
-        element("div", { class: "beside" }, element("div", { class: "head" }, element("p", { class: "intro" }, text.intro), legend()),
-          machine.isPair && stack(text.encoder, of("source"), "source")),
+      element("div", { class: "head" }, element("h1", {}, text.title), element("p", { class: "intro" }, text.intro), legend()), PlayBar.bar(),
+      element("div", { class: "stacks" }, // below the encoder, which is the shorter one, there is room for words
+        element("div", { class: "beside" }, machine.isPair && stack(text.encoder, of("source"), "source"), PlayBar.list()),
         stack(text.decoder, of("target"), "target")));
     write(content);
   }
@@ -96,8 +95,7 @@ const ModelView = (() => {
       const { shape } = machine.get(array);
       return element("span", { class: `thumbnail ${kind}` },
         Heatmap.heatmap({ name: array, compact: true, width: THUMBNAIL }),
-        element("span", { class: "caption" }, ...Dom.formula([Show.symbol(machine.get(array).symbol)]), ` (${shape.join(", ")})`,
-          element("span", {}, kind === "value" ? Show.word(machine.get(array)) : Strings.legend.gradient)));
+        element("span", { class: "caption" }, ...Dom.formula([Show.symbol(machine.get(array).symbol)]), ` (${shape.join(", ")})`));
     };
     return element("a", { class: "box", href: App.link({ view: "cell", cell: full }), "data-cell": full, "data-place": place.name },
       element("span", { class: "words" }, element("strong", {}, name), element("code", {}, place.name), element("span", { class: "text" }, text)),

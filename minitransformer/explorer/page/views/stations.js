@@ -11,7 +11,6 @@ const Stations = (() => {
   const sign = (x, zero = ZERO) => (Math.abs(x) < zero ? "zero" : x > 0 ? "positive" : "negative");
   const range = (count) => Array.from({ length: count }, (_, n) => n);
   const best = (count, gain) => range(count).reduce((most, n) => (gain(n) > gain(most) ? n : most), 0);
-  const largest = (count, size) => best(count, (n) => Math.abs(size(n)));
   const value = (machine, { name, flat }) => machine.value(name, flat);
 
   /* The places of the tour; null in a model that does not end with cross-attention, norm, feed-forward, norm and output. */
@@ -20,22 +19,18 @@ const Stations = (() => {
     return found.map(({ kind }) => kind).join(" ") === "attention norm ffn norm output" ? found.map(({ name }) => name) : null;
   }
 
-  /* The cells from dz of the second row to a weight of W_q. Behind dp, each is in the largest term of the next one; the
-     features c and d before it are those that bring most of what the gradient of the weight is. Null without places. */
+  /* The cells from dz to a weight of W_q, on the heaviest of its roads; the features c and d between dz and ds, where that road is
+     a bundle, are those that bring most. Null without places. */
   function road(machine) {
     if (!places(machine)) return null;
     const [cross, first, , last] = places(machine);
-    const { C, D, H } = machine.sizes, S = machine.lengths.source;
-    const rows = Training.rowsOf(machine), t = Math.min(1, rows.length - 1);
+    const { C, D } = machine.sizes, S = machine.lengths.source;
+    const rows = Training.rowsOf(machine), roads = Roads.of(machine, cross), { h, q, x, heaviest: { t, w, i } } = roads;
     const cell = (name, ...index) => ({ name, flat: machine.offsetOf(name, index) });
     const at = (...place) => value(machine, cell(...place));
-    const score = largest(H * S, (n) => at(`${cross}.ds`, Math.floor(n / S), t, n % S));
-    const [h, i] = [Math.floor(score / S), score % S];
-    const q = largest(D, (n) => at(`${cross}.dq`, h, t, n));
-    const x = largest(C, (n) => at(`${cross}.x`, t, n));
     // beside feed-forward, two gradients meet before the norm, or with pre-norm behind it
     const sum = machine.get(`${first}.dy`).definition.uses.has(`${last}.dx`) ? [`${first}.dy`, `${first}.dx`] : [`${first}.dx`];
-    const upper = (c) => [cell("output.dz", t, rows[t].right), ...["output.dy", `${last}.dx`, ...sum].map((name) => cell(name, t, c))];
+    const upper = (c) => [cell("output.dz", t, w), ...["output.dy", `${last}.dx`, ...sum].map((name) => cell(name, t, c))];
     const lower = [cell(`${cross}.dp`, h, t, i), cell(`${cross}.ds`, h, t, i), cell(`${cross}.dq`, h, t, q), cell(`${cross}.dW_q`, x, h * D + q)];
     const [dp, ds, dq, dW] = lower, sense = Math.sign(value(machine, dW) * slopes(machine, lower)), ways = range(C).map(upper);
     const brought = ways.map((way) => sense * value(machine, way[0]) * slopes(machine, way));
@@ -46,7 +41,7 @@ const Stations = (() => {
     const part = (name, ...index) => ({
       name, marked: range(machine.get(name).size).filter((flat) => machine.indexOf(name, flat).every((n, axis) => [null, n].includes(index[axis]))),
     });
-    return { machine, way, rows, cross, last, C, D, t, h, i, q, x, cell, part, at, dp, ds, dq, dW, all, key, right: App.tokenText(rows[t].right) };
+    return { machine, way, roads, rows, cross, last, C, D, t, h, w, i, q, x, cell, part, at, dp, ds, dq, dW, all, key, right: App.tokenText(rows[t].right) };
   }
 
   /* How much a gradient grows if another one, earlier on the way back, grows by 1. */
@@ -60,11 +55,6 @@ const Stations = (() => {
     };
     return set(kept + 1) - set(kept);
   }
-
-  /* The numbers of the way, and the factor from each to the next; the first is the slope of the loss itself. */
-  const factors = ({ machine, way }) => way.map((cell, n) => ({
-    cell, number: value(machine, cell), factor: n === 0 ? value(machine, cell) : slope(machine, way[n - 1], cell),
-  }));
 
   const slopes = (machine, way) => way.slice(1).reduce((all, cell, n) => all * slope(machine, way[n], cell), 1);
 
@@ -83,8 +73,8 @@ const Stations = (() => {
       before.at(-1).marked = [cell("output.p", t, rows[t].right).flat];
       return { cell: cell("output.loss", t), before, short, facts, number, from: 0, to: Math.max(4, Math.ceil(1.2 * number)) };
     },
-    logits({ machine, rows, t, way: [dz], right }) {
-      const [p, goal] = ["output.p", "output.p_star"].map((name) => machine.value(name, dz.flat)), facts = { right, p, goal, rows: rows.length };
+    logits({ machine, rows, t, w, way: [dz] }) {
+      const [p, goal] = ["output.p", "output.p_star"].map((name) => machine.value(name, dz.flat)), facts = { letter: App.tokenText(w), isRight: w === rows[t].right, p, goal, rows: rows.length };
       return { cell: dz, before: [{ name: "output.p", first: [t], marked: [dz.flat] }], facts, options: SIGNS, first: [t], right: [sign(value(machine, dz))] };
     },
     norm({ machine, last, C, t, part, at, way: [, , cell] }) {
@@ -98,9 +88,9 @@ const Stations = (() => {
       const around = value(machine, road), through = value(machine, cell) - around, before = [{ name: road.name, first: [t], marked: [road.flat] }];
       return { cell, before, short: true, first: [t], facts: { around, through, C }, options: ["larger", "sum", "mean"], right: ["sum"] };
     },
-    price({ machine, cross, D, dp, t, h, i, part, key, right, way: [, , , ...way] }) {
+    price({ machine, cross, D, dp, t, h, i, part, key, right }) {
       const price = value(machine, dp), before = [part(`${cross}.do`, h, t, null), part(`${cross}.v`, h, i, null)];
-      return { cell: dp, before, facts: { right, key: key(i), price, way: way.map((each) => value(machine, each)), D, head: Strings.heatmap.head(h) }, options: SIGNS, right: [sign(price)] };
+      return { cell: dp, before, facts: { right, key: key(i), price, D, head: Strings.heatmap.head(h) }, options: SIGNS, right: [sign(price)] };
     },
     score({ machine, cross, dp: { name, flat }, ds, t, h, i, part, at, all, key }) {
       const [p, dp, mean] = [at(`${cross}.p`, h, t, i), machine.value(name, flat), at(`${cross}.dp_mean`, h, t)];
@@ -160,5 +150,5 @@ const Stations = (() => {
     return run;
   }
 
-  return { places, road, factors, count, names: Object.keys(ALL), at: (name, road) => ALL[name](road) };
+  return { places, road, count, names: Object.keys(ALL), at: (name, road) => ALL[name](road) };
 })();

@@ -4,7 +4,7 @@ const TourView = (() => {
 
   const { element, button } = Dom;
   const END = Stations.names.length + 1; // the summary
-  const said = new Map(); // what was answered, for each station and state of the numbers
+  const answers = new Map(); // what was answered, for each station and state of the numbers
 
   const at = () => Math.max(1, Math.min(END, Math.floor(App.state.station)));
   const key = (n) => JSON.stringify([MODEL.title, App.run.key, App.state.steps, n]);
@@ -22,17 +22,17 @@ const TourView = (() => {
 
   function progress() {
     const dots = [...Stations.names, "end"].map((name, n) => element("li", {}, element("a", {
-      href: App.link({ station: n + 1 }), class: said.has(key(n + 1)) ? "done" : null, "aria-current": n + 1 === at() ? "step" : null,
+      href: App.link({ station: n + 1 }), class: answers.has(key(n + 1)) ? "done" : null, "aria-current": n + 1 === at() ? "step" : null,
       title: Strings.tour[name].name, onclick: (event) => App.instead(event, () => go(n + 1)),
     }, element("span", {}, Strings.tour[name].name))));
     return element("nav", { "aria-label": Strings.tour.progress }, element("ol", { class: "dots" }, dots));
   }
 
   function station(road) {
-    const name = Stations.names[at() - 1], text = Strings.tour[name], guess = said.get(key(at())), known = guess !== undefined;
+    const name = Stations.names[at() - 1], text = Strings.tour[name], guess = answers.get(key(at())), known = guess !== undefined;
     const given = Stations.at(name, road), facts = told({ ...given.facts, row: App.label(App.machine.get("output.z"), 0, road.t) });
     const answer = (value) => {
-      said.set(key(at()), value);
+      answers.set(key(at()), value);
       App.set({});
       document.querySelector("[data-focus=next]").focus({ preventScroll: true });
     };
@@ -110,16 +110,16 @@ const TourView = (() => {
 
   /* One step for each press: the loss, and how likely each right letter is. */
   function steps({ losses, rows, steps: most, firstRight }, known) {
-    const text = Strings.tour, { step, lossAxis } = Strings.train, taken = key("steps"), output = element("output", {}), chart = element("div", {}), bars = element("ol", { class: "likely" });
+    const text = Strings.tour, taken = key("steps"), output = element("output", {}), chart = element("div", {}), bars = element("ol", { class: "likely" });
     const show = (n) => {
-      said.set(taken, n);
+      answers.set(taken, n);
       output.textContent = text.taken(n, Show.number(losses[0]), Show.number(losses[n]));
       bars.replaceChildren(...rows[n].map(({ probability: p, right, written }) => element("li", { style: `--share: ${100 * p}%` },
-        element("span", {}, App.tokenText(right), " ", TrainView.mark(right === written)), element("b", {}, Strings.home.percent(p)))));
-      chart.replaceChildren(Dom.chart(losses.slice(0, n + 1), { label: output.textContent, x: step, y: lossAxis, height: 180 }));
+        element("span", {}, App.tokenText(right), " ", Dom.mark(right === written)), element("b", {}, Strings.home.percent(p)))));
+      chart.replaceChildren(Dom.chart(losses.slice(0, n + 1), { label: output.textContent, ...text.axes, height: 180 }));
     };
-    const take = (count) => button(text.take(count), () => show(Math.min(most, said.get(taken) + count)), { class: count === 1 && "primary" });
-    show(Math.max(said.get(taken) ?? 0, known ? firstRight : 0));
+    const take = (count) => button(text.take(count), () => show(Math.min(most, answers.get(taken) + count)), { class: count === 1 && "primary" });
+    show(Math.max(answers.get(taken) ?? 0, known ? firstRight : 0));
     return [element("div", { class: "trial" }, element("div", { class: "buttons" }, [1, 10].map(take)), output),
       element("div", { class: "pictures trial" }, element("figure", {}, element("figcaption", {}, text.likely), bars), chart)];
   }
@@ -157,17 +157,18 @@ const TourView = (() => {
     })));
   }
 
-  function summary(road) {
-    const text = Strings.tour.end, way = Stations.factors(road), steps = text.steps.toSpliced(4, 10 - way.length), product = way.reduce((all, { factor }) => all * factor, 1);
-    const rows = way.map(({ cell, number, factor }, n) => element("tr", {}, element("th", { scope: "row" }, Dom.cellLink(cell, rich(steps[n]))),
-      element("td", {}, n > 0 && `× ${Show.number(factor)}`), element("td", {}, Show.number(number))));
-    const door = (view) => element("a", { href: App.link({ view }) }, Strings.views[view]);
-    const doors = [door("train"), door("break"), ...["README", "one_sitting"].map((page, n) => onSite(page, text.doors[n], text.doors[n]))];
-    return element("article", {}, element("h2", { tabindex: -1 }, text.title), element("p", { class: "sentence" }, text.text(way.length)),
-      TrainView.table(text.columns, rows),
-      element("p", {}, text.product(...[product, way.at(-1).number].map(Show.number))),
+  /* All roads to the weight, and ours among them. */
+  function summary({ roads, w, dW, key }) {
+    const text = Strings.tour.end, { machine, heaviest: { i, share }, all } = roads;
+    const home = machine.indexOf(dW.name, dW.flat).join(", "), count = all.length.toLocaleString(Strings.language);
+    const ours = [text.ours(App.tokenText(w), key(i), Roads.percent(share)), share > 1 && text.more, text.features(machine.sizes.C)];
+    const toLadder = element("a", { href: App.link({ view: "home" }), onclick: (event) => App.instead(event, Ladder.focus) }, Strings.ladder.title);
+    const doors = [toLadder, element("a", { href: App.link({ view: "break" }) }, Strings.views.break), ...["README", "one_sitting"].map((page, n) => onSite(page, text.doors[n], text.doors[n]))];
+    return element("article", { class: "end" }, element("h2", { tabindex: -1 }, text.title),
+      element("p", { class: "sentence" }, rich(text.text(home, Show.number(roads.dW), count))), Roads.picture(roads, Math.min(1050, window.innerWidth - (window.innerWidth > 899 ? 470 : 44))),
+      share > 0 && element("p", { class: "sentence" }, rich(ours.filter(Boolean).join(" "))),
       element("ul", {}, doors.map((to, n) => element("li", {}, to, " ", text.lead[n]))),
-      onward(button(text.again, () => { said.clear(); go(1); })));
+      onward(button(text.again, () => { answers.clear(); go(1); })));
   }
 
   /* Left and right lead to the neighbors, and Enter onwards; from an open question, to the question. */
@@ -175,7 +176,7 @@ const TourView = (() => {
     const { key: pressed, target } = event, onward = pressed === "ArrowRight" || (pressed === "Enter" && !target.closest("a, button"));
     if (App.state.view !== "tour" || event.ctrlKey || event.metaKey || event.altKey || target.closest("input, select, canvas")) return;
     if (pressed === "ArrowLeft" && at() > 1) go(at() - 1);
-    else if (onward && said.has(key(at()))) go(at() + 1);
+    else if (onward && answers.has(key(at()))) go(at() + 1);
     else if (onward) ask();
   });
 

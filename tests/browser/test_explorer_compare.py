@@ -1,4 +1,4 @@
-"""The explorer's views of training, and of trained against untrained weights, say what the library finds."""
+"""Trained against untrained weights, with steps of Adam or without, as the library finds them."""
 
 import itertools
 import re
@@ -13,11 +13,9 @@ from minitransformer.explorer import example_data, write_page
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.models import Transformer
 from minitransformer.training import Adam
-from tests.browser.explorer import ONE_OF_EACH_KIND, VIEWS, address, open_explorer, show, until
+from tests.browser.explorer import ONE_OF_EACH_KIND, VIEWS, open_explorer, show
 
 pytestmark = pytest.mark.exhaustive
-SLOW = "const step = Engine.Adam.prototype.step; Engine.Adam.prototype.step = function (machine) {\n"
-SLOW += "const end = performance.now() + 40; while (performance.now() < end); step.call(this, machine); };"
 
 
 def trained_by_library(steps, lr=0.01, untrained=False):
@@ -41,48 +39,20 @@ def losses_of(page):
     return page.script("return App.losses")
 
 
-def press(page, steps):
-    page.click(f'[data-focus="steps-{steps}"]')
-
-
-# --- training ---
-
-
-def test_training_begins_with_untrained_weights(page):
-    open_explorer(page, "view=model")
-    page.script("[...document.querySelectorAll('header nav a')].find(a => a.innerText === Strings.views.train).click()")
-    press(page, 10)
-    for _ in range(4):
-        press(page, 10)
+def test_steps_of_a_link_begin_with_untrained_weights_or_its_own_and_hold_in_every_view(page):
+    open_explorer(page, "view=model&steps=50")
     _, losses, _ = trained_by_library(50, untrained=True)
     np.testing.assert_allclose(losses_of(page), losses, rtol=1e-7)
     assert (losses[0] > 2.5, losses[1] < losses[0], losses[50] < 0.14) == (True, True, True)
-    assert page.script("return [location.hash, App.weights]") == ["#view=train&steps=50", "untrained"]
-
-
-def test_what_training_made_is_shown_in_other_views_and_back_at_the_start_they_are_trained(page):
-    open_explorer(page, "view=train&steps=5")
-    page.script("App.set({view: 'cell'})")
-    assert losses_of(page)[-1] == pytest.approx(trained_by_library(5, untrained=True)[1][5], rel=1e-9)
-    assert page.script("return document.querySelector('[data-focus=weights]').value") == "untrained"
-    page.script("App.set({view: 'train'})")
-    press(page, 0)
-    page.script("App.set({view: 'cell'})")
-    assert losses_of(page) == pytest.approx(trained_by_library(0)[1], rel=1e-9)
-    assert page.script("return document.querySelector('[data-focus=weights]').value") == "trained"
-
-
-def test_weights_in_a_link_hold_in_every_view(page):
-    open_explorer(page, "")
-    for view, weights in itertools.product(("train", "cell"), ("trained", "untrained")):
+    assert page.script("return [App.weights, App.link({view: 'home'})]") == ["untrained", "#steps=50"]
+    for view, weights in itertools.product(("compare", "cell"), ("trained", "untrained")):
         show(page, f"view={view}&weights={weights}&steps=1")
         expected = trained_by_library(1, untrained=weights == "untrained")[1]
         assert losses_of(page) == pytest.approx(expected, rel=1e-9)
 
 
 def test_first_step_moves_each_weight_with_a_gradient_by_lr(page):
-    open_explorer(page, "view=train&weights=trained")
-    press(page, 1)
+    open_explorer(page, "view=compare&weights=trained&steps=1")
     changes = page.script(
         "return App.machine.weights().flatMap((n) => [...App.machine.data(n)].map((w, i) => w - App.run.start[n][i]))"
     )
@@ -90,52 +60,17 @@ def test_first_step_moves_each_weight_with_a_gradient_by_lr(page):
     moved = sizes > 1e-6
     assert (moved.sum(), sizes.size) == (795, 826)
     np.testing.assert_allclose(sizes[moved], 0.01, rtol=0, atol=1e-6)
-    assert "All of them moved equally far, by 0.0100, which is 1.00 lr," in page.text("main")
-
-
-def test_weights_that_stay_are_counted_with_the_reason(page):
-    open_explorer(page, "view=train&weights=trained&steps=1")
-    said = page.text("main")
-    assert "18 are biases of keys" in said  # 6 in each of three attentions
-    assert "13 belong to hidden units" in said  # one unit: 6 + 6 weights and a bias
-    page.script("[...document.querySelectorAll('main li a')].at(-1).click()")
-    page.settle()
-    assert page.script("return App.machine.value(App.cell().name, App.cell().flat)") == 0
-    assert "This gradient is exactly 0" in page.text(".inspector")
 
 
 def test_learning_rate_stands_in_the_url_and_begins_anew(page):
-    open_explorer(page, "view=train&weights=trained&steps=1")
+    open_explorer(page, "embed=output.L&turn=lr&weights=trained&steps=1")
     page.script(
-        "const s = document.querySelector('[data-focus=lr]'); s.value = '0.001'; s.dispatchEvent(new Event('change'))"
+        "const s = document.querySelector('[data-focus=turn]'); s.value = '0.001'; s.dispatchEvent(new Event('change'))"
     )
-    assert page.script("return location.hash") == "#view=train&weights=trained&steps=1&lr=0.001"
+    assert page.script("return [App.state.lr, App.state.steps]") == [0.001, 1]
     assert losses_of(page)[1] == pytest.approx(trained_by_library(1, 0.001)[1][1], rel=1e-9)
-    page.go("index.html#view=train&lr=7")
+    page.go("index.html#view=compare&lr=7")
     assert page.script("return App.state.lr") == 0.01
-
-
-def test_first_right_answer_from_untrained_weights_is_found(page):
-    open_explorer(page, "view=train&steps=100")
-    _, _, right = trained_by_library(100, untrained=True)
-    assert f"The model first wrote the right answer after step {right.index(True)}." in page.text(".seen")
-
-
-def test_long_training_can_be_watched_and_stopped(page):
-    open_explorer(page, "view=train", reload=True)
-    page.script(SLOW)
-    press(page, 100)
-    assert "Training" in page.text("#working")
-    assert "Nothing has moved yet" in page.text("main")  # the page stays as it was
-    page.press("ESCAPE")
-    until(page, "!document.getElementById('working')")
-    steps = page.script("return App.state.steps")
-    assert 0 < steps < 100
-    assert f"steps={steps}" in address(page)
-    assert len(losses_of(page)) == steps + 1
-
-
-# --- trained against untrained ---
 
 
 def table(page):
