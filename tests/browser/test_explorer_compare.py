@@ -13,7 +13,7 @@ from minitransformer.explorer import example_data, write_page
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.models import Transformer
 from minitransformer.training import Adam
-from tests.browser.explorer import ONE_OF_EACH_KIND, VIEWS, open_explorer, show
+from tests.browser.explorer import ONE_OF_EACH_KIND, VIEWS, open_explorer, show, type_into
 
 pytestmark = pytest.mark.exhaustive
 
@@ -102,12 +102,22 @@ def test_both_models_are_shown_on_one_scale_and_lead_to_their_cells(page):
     assert page.script("return [App.state.weights, App.state.cell]") == ["untrained", "output.z[0,0]"]
 
 
+def test_array_is_found_by_typing_and_an_unknown_one_is_named(page):
+    open_explorer(page, "view=compare")
+    for typed, name in (("cross.q", "cross.q"), ("decoder.self W_v", "decoder.self.W_v"), (" E ", "E")):
+        type_into(page, "compare", typed)
+        assert page.script("return [App.state.compare, document.activeElement.dataset.focus]") == [name, "compare"]
+    type_into(page, "compare", "cross.nothing")
+    assert page.text(".picker .problem") == "No array is called “cross.nothing”."
+    assert page.script("return App.state.compare") == "E"
+
+
 def test_every_array_of_one_place_of_each_kind_can_be_compared(page):
     open_explorer(page, "view=compare")
     wrong = page.script(
         ONE_OF_EACH_KIND
         + """
-        const offered = [...document.querySelectorAll(".picker option")].map((option) => option.value);
+        const offered = [...document.querySelectorAll("#arrays option")].map((option) => option.value);
         const names = oneOfEachKind().filter((name) => offered.includes(name));
         const bad = names.filter((compare) => {
           App.set({compare});

@@ -1,6 +1,7 @@
 """One array of the explorer inside a lesson: it answers the lesson's task, as the library does, and is small."""
 
 import re
+import shutil
 
 from support.numbers import Trace, numbers
 
@@ -12,7 +13,18 @@ from minitransformer import functional, training
 from minitransformer.example import load_example
 from minitransformer.example.names import by_lesson_names
 from tests.browser.cases import EDITED_SCORES, MISTAKES, SCORES, edit
-from tests.browser.explorer import address, drawn, number, open_explorer, read_by_everybody, show, type_into, weekly
+from tests.browser.explorer import (
+    FOLDER,
+    address,
+    drawn,
+    number,
+    open_explorer,
+    read_by_everybody,
+    show,
+    type_into,
+    until,
+    weekly,
+)
 
 pytestmark = pytest.mark.exhaustive
 WITH_A_TASK = "00 01 02 03 04 05 06 07 08 10 12 13 14 15 16 20 21"
@@ -234,6 +246,18 @@ def test_task_can_be_read_and_operated_by_everybody(page, lesson):
     read_by_everybody(page, least_stops=3)
 
 
+@pytest.mark.parametrize("width", [390, 1000])
+def test_frame_of_the_same_site_is_as_high_as_what_it_shows(page, tmp_path, width):
+    shutil.copytree(FOLDER, tmp_path / "page")
+    frames = "".join(f'<iframe src="page/index.html#{TASKS[lesson]}" width="90%"></iframe>' for lesson in ("06", "13"))
+    (tmp_path / "index.html").write_text(f"<!doctype html><link rel=icon href='data:,'>{frames}", "utf-8")
+    page.open(tmp_path, over="http", width=width)
+    heights = """[...document.querySelectorAll("iframe")].map(({offsetHeight, contentDocument: inside}) =>
+        offsetHeight - (inside.querySelector(".effect")?.getBoundingClientRect().bottom ?? 0))"""
+    until(page, f"{heights}.every(band => band >= 0 && band < 40)")
+    assert page.script(f"return {heights}.length") == 2
+
+
 def test_link_leads_to_all_numbers_with_what_was_turned(page):
     open_explorer(page, USUAL)
     type_into(page, "exactly", "8")
@@ -250,4 +274,6 @@ def test_link_leads_to_all_numbers_with_what_was_turned(page):
 def test_unknown_arrays_are_left_out(page, state):
     open_explorer(page, state)
     assert page.text("h1").startswith("cross ds [head 0")
+    told = "There is no array “nothing.here[1]” here, so this is cross ds [head 0, bos→p, s]."
+    assert (told in page.text("main")) == ("nothing" in state)
     assert page.script("return document.querySelectorAll('[type=range]').length") == 0

@@ -207,3 +207,22 @@ def test_differences_are_listed_array_by_array_in_the_order_of_the_definitions(e
         if row["name"] in right:
             largest = np.abs(right[row["name"]] - wrong[row["name"]]).max()
             assert row["difference"] == pytest.approx(largest, abs=1e-12), row["name"]
+
+
+ABSOLUTE = """
+const lines = ["db_k = sum[i](dk) + 0.5", "db_q = sum[t](dq) * 1.5"];
+return lines.map((line) => {
+  const {mistake} = OwnLine.read(`cross.${line}`);
+  const ids = {source: MODEL.source, target: MODEL.target};
+  const context = Mistakes.context(MODEL, {weights: MODEL.weights.trained, ...ids, mistake});
+  const {arrays} = Mistakes.detectors.find(({id}) => id === "complex").run(context);
+  return arrays.find(({name}) => name === mistake.only[0] + "." + line.slice(1, 4));
+});
+"""
+
+
+def test_error_is_relative_but_absolute_where_the_gradient_is_zero(engine):
+    keys, queries = engine.script(ABSOLUTE)  # a bias of keys changes no loss
+    assert abs(keys["true"]) < 1e-15
+    assert keys["error"] == pytest.approx(abs(keys["claimed"]), rel=1e-9)
+    assert queries["error"] == pytest.approx(0.5, rel=1e-6)

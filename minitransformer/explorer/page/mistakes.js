@@ -7,6 +7,7 @@ const Mistakes = (() => {
   "use strict";
 
   const EXACT = 1e-9; // far above rounding and far below any mistake
+  const ZERO = 1e-12; // of the largest derivative: rounding
   const AS_GOOD = 0.04; // nats: a difference of two losses that nobody would notice
   const STEPS = 100; // of Adam
   const PADDING = 2; // tokens that are appended
@@ -208,10 +209,11 @@ const Mistakes = (() => {
       const claimed = machine.data(gradient).reduce((sum, value, i) => sum + value * direction[i], 0);
       return { name, claimed, true: machine.complexDerivative(new Map([[name, direction]])) };
     });
-    const least = 1e-3 * Math.max(...arrays.map((array) => Math.abs(array.true))) || 1; // some are almost 0
+    const most = Math.max(...arrays.map((array) => Math.abs(array.true)));
     const worst = largest();
     for (const array of arrays) {
-      array.error = Math.abs(array.claimed - array.true) / Math.max(Math.abs(array.true), least);
+      const size = Math.abs(array.true), isZero = size <= ZERO * most; // there, no error can be relative
+      array.error = Math.abs(array.claimed - array.true) / (isZero ? 1 : Math.max(size, 1e-3 * most)); // some are almost 0
       worst.add(array.error, array.name);
     }
     const wrong = arrays.filter(({ error }) => !(error <= EXACT)).map(({ name }) => name);

@@ -145,6 +145,7 @@ const Strings = {
     rate: (steps) => (steps === 1 ? "Learning rate of one step of Adam" : `Learning rate of ${steps} steps of Adam`),
     effect: (loss, moved, all) => `The loss is ${loss}.${moved ? ` ${moved} of the ${all} numbers ${moved === 1 ? "has" : "have"} changed.` : ""}`,
     all: "All numbers in the explorer",
+    unknown: (name, instead) => `There is no array “${name}” here, so this is ${instead}.`,
   },
 
   legend: { value: "value", gradient: "gradient", negative: "negative numbers are striped" },
@@ -461,7 +462,7 @@ const Strings = {
   },
   detectors: {
     falls: { name: "Does the loss fall?", text: "100 steps of Adam. It rings if the loss ends more than 0.04 above that of the right model." },
-    complex: { name: "Complex step", text: "The derivative along a random direction for each array of weights. It rings if the relative error is above 1e−9." },
+    complex: { name: "Complex step", text: "The derivative along a random direction for each array of weights. It rings if the relative error is above 1e−9, or the error itself where the derivative is 0." },
     rows: {
       name: "Sums that must hold",
       text: "Rows of p sum to 1; rows of ds, of dz and of a norm's dx sum to 0, as does dk over the keys; dx is orthogonal to x̂. It rings above 1e−9.",
@@ -628,6 +629,7 @@ const Strings = {
     predicts: "predicts",
     probability: "mean p of the right token",
     array: "Array",
+    unknown: (name) => `No array is called “${name}”.`,
     value: "Values",
     gradient: "Gradients",
   },

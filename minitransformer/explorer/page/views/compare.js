@@ -51,9 +51,16 @@ const CompareView = (() => {
   }
 
   function picker(name, machine) {
-    const names = [...machine.arrays.values()].filter(({ role }) => ["value", "weight"].includes(role)).map((array) => array.name);
-    return element("p", { class: "picker" }, element("label", {}, `${text.array} `,
-      Dom.select({ "data-focus": "compare" }, names, name, (compare) => App.set({ compare }), Show.nameText)));
+    const arrays = [...machine.arrays.values()].filter(({ role }) => ["value", "weight"].includes(role));
+    const problem = element("span", { class: "problem", role: "alert" });
+    const choose = ({ target }) => {
+      const compare = target.value.trim().replace(" ", "."), isKnown = arrays.some((array) => array.name === compare);
+      problem.textContent = isKnown ? "" : text.unknown(target.value);
+      if (isKnown) App.set({ compare });
+    };
+    return element("p", { class: "picker" }, element("label", {}, `${text.array} `, element("input", {
+      type: "search", list: "arrays", value: name, "data-focus": "compare", autocomplete: "off", spellcheck: "false", onfocus: ({ target }) => target.select(), onchange: choose,
+    })), " ", problem, element("datalist", { id: "arrays" }, arrays.map((array) => element("option", { value: array.name }, Show.word(array)))));
   }
 
   /* --- one array --- */

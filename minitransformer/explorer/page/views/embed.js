@@ -21,16 +21,24 @@ const EmbedView = (() => {
     const cell = App.cell(state.turn);
     untouched = cell && App.build({ sequences: App.ids() }).data(name);
     showTurned = null;
-    content.append(
-      element("h1", {}),
+    content.append(...[
+      element("h1", {}), !App.cell(state.embed) && element("p", { class: "problem", role: "alert" }, Strings.embed.unknown(state.embed, App.cellText("cross.ds", 0))),
       element("p", { class: "formula" }, Dom.formula(definition ? Show.equation(definition, machine) : [Show.named(machine.get(name))])),
       element("div", { class: "computed" }),
       element("form", { class: "turn", onsubmit: (event) => event.preventDefault() }, control(cell),
         Dom.button(Strings.embed.restart, App.open, { class: "quiet" })),
       element("div", { class: size > 1 && "watched" }, element("div", { class: "map" }),
-        element("p", { class: "effect" }, element("span", { role: "status" }), " ", element("a", { target: "_blank" }, Strings.embed.all))));
+        element("p", { class: "effect" }, element("span", { role: "status" }), " ", element("a", { target: "_blank" }, Strings.embed.all))),
+    ].filter(Boolean));
     if (size > 1) map(content.querySelector(".map"), name);
     update(content, false);
+    fit(0);
+  }
+
+  /* A frame of the same site is as high as its content; when that shrinks, what is below shall not jump. */
+  function fit(least) {
+    const frame = window.frameElement;
+    if (frame) frame.style.height = `${Math.max(least, document.getElementById("app").offsetHeight + 4)}px`;
   }
 
   function map(box, name) {
@@ -51,6 +59,7 @@ const EmbedView = (() => {
     showTurned?.();
     find("[role=status]").textContent = Strings.embed.effect(Show.number(machine.loss), untouched && moved.length, values.length);
     find("a").href = App.link({ view: "cell", cell: App.setCell({ name, flat }), embed: "", turn: "" });
+    fit(window.innerHeight);
   }
 
   /* The number, how it is computed, and whether it is right if a mistake is planted. */
