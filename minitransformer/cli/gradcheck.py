@@ -37,25 +37,14 @@ settings. The table shows the largest error of an entry, relative to the largest
 Your layer is created with MyLayer(), and its input is a random float64 array of the shape --shape. If your layer needs
 arguments or other inputs, give it a static method example() that returns (layer, inputs), where inputs is a tuple of
 float64 arrays. Integer and boolean arrays (ids, masks) may follow them; they have no gradient. The output may be an
-array, a number, or a tuple of them. The gradients are also checked for other numbers of sequences and tokens, for axes
-of one length and for larger inputs, as far as your layer takes them; the lines below the verdict say which, and which
-not.
+array, a number, or a tuple of them. What else is checked is in docs/library.md, "Checking a layer".
 
-The layer protocol is checked as well: forward and backward change neither x, dy, the parameters nor what they returned
-before, two caches can live at one time, backward can be called twice with one cache and is linear in dy, gradients are
-added and not assigned, arrays may be views, and every array that the output depends on is a Parameter that parameters()
-finds, or read-only. For a WRONG gradient, what it looks like is said too: the transpose, a constant factor and its
-name, a path that is missing, float32, only some entries.
+For a WRONG gradient, what it looks like is said too: the transpose, a constant factor and its name, a path that is
+missing, float32, only some entries. The verdict is "cannot tell" where neither complex steps nor real differences give
+a derivative: the output is random or computed in float32, or there are kinks everywhere.
 
-The complex step is used for your layer only where real differences agree with it. If they do not (np.abs takes the
-modulus of a complex number), the differences themselves are compared with your gradients, and the table shows their
-bound: a mistake smaller than that is not found. The verdict is "cannot tell" where neither gives a derivative: the
-output is random or computed in float32, there are kinks everywhere, or a plain array might be a weight.
-
-A backward pass is itself a function, so --second-order applies the complex step to it: the result is the product H v
-of the Hessian with a random vector v. A Hessian is symmetric, u.Hv = v.Hu. A backward pass whose derivative is not
-symmetric is the gradient of no function, so it is wrong, and this needs no derivative of the forward. The table shows
-|u.Hv - v.Hu| / |Hv|, and how far u.Hv is from differences of the gradient.
+--second-order applies the complex step to the backward pass. A Hessian is symmetric, u.Hv = v.Hu, so a backward pass
+whose derivative is not symmetric is the gradient of no function.
 
 Exit status: 0 if all gradients are right, 1 if any is WRONG, 3 if none is WRONG but the check cannot tell for some,
 2 for bad input.

@@ -77,17 +77,15 @@ def run(arguments: argparse.Namespace) -> tuple[int, Any]:
     if not arguments.once:
         open_editor(path)
     right = [number in workshop.noted(SITTING, "stations", []) for number in range(1, 11)]
-    before = Look(code_of(ours), right, [""] * 10, [""] * 10, [], "", "", "", False)
-    look = judge(path, before)
-    report(look, before)
+    look = Look(code_of(ours), right, [""] * 10, [""] * 10, [], "", "", "", False)
     while True:
+        before, look = look, judge(path, look)
+        report(look, before)
         workshop.note(SITTING, stations=[number for number, one in enumerate(look.right, 1) if one])
         if arguments.once:
             return 0 if look.whole else 1, {"path": str(path), "right": look.right, "whole": look.whole}
         wait_for_change([path])
         print("\nsaved; judging ...", flush=True)
-        before, look = look, judge(path, look)
-        report(look, before)
 
 
 def open_editor(path: Path) -> None:

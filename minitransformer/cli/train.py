@@ -22,7 +22,6 @@ the figures. `minitransformer train TASK --help` lists the options of a task.
   minitransformer train sort --seed 3 --norm pre --steps 3000
   minitransformer train reverse --model gpt --positions rope
   minitransformer train reverse --model lstm-attention        what the Transformer replaced
-  minitransformer train recall --pairs 26 --attention windowed --window 8
   minitransformer train reverse --mine               with your own layers (see minitransformer start)
   minitransformer train text --text my.txt           a GPT that learns to write like your text
   minitransformer train text --text new.txt --from runs/text-my       with the weights and the tokenizer of that run
@@ -30,7 +29,6 @@ the figures. `minitransformer train TASK --help` lists the options of a task.
   minitransformer train translation --text my.tsv    your own pairs: in each line a sentence, a tab, its translation
   minitransformer train classify --text my.tsv       in each line a sentence, a tab and its label
   minitransformer train digits                       a Vision Transformer that reads handwritten digits
-  minitransformer train text --length 512 --grad-accumulation-steps 8      with less memory
 
 Resume an interrupted run. The results are bit-identical to those of an uninterrupted run:
 
@@ -43,7 +41,6 @@ a checkpoint, and any number of processes can resume the run:
 
   mpiexec -n 4 minitransformer train shakespeare
   mpiexec -n 4 minitransformer train reverse --deterministic     bit-identical to one process with 4 micro batches
-  mpiexec -n 2 minitransformer train --resume runs/shakespeare
 """
 TASK_DESCRIPTION = """\
 {name}: {help}
