@@ -152,12 +152,15 @@ def test_each_hint_is_heard_once_whichever_station_is_open(mine, capsys, monkeyp
     text = written({name: DONE[name] for name in ("loss_backward",)})
     far = text.replace("judge(softmax_backward)\n", "judge(softmax_backward)\nhint(softmax_backward)\n")
     two = far.replace("judge(norm_backward)\n", "hint(norm_backward)\njudge(norm_backward)\n")
-    _, first, second, third = sit_through(mine, capsys, monkeypatch, far, two, two + "\n# a note\n")
+    more = two.replace("dx_hat = ...", "dx_hat = dy").replace("hint(norm", "hint(norm_backward)\nhint(norm", 1)
+    _, first, second, third, fourth = sit_through(mine, capsys, monkeypatch, far, two, two + "\n# a note\n", more)
     assert "hint 1 of 2 for softmax_backward" in first
     assert "hint 1 of 3 for norm_backward" in second
     assert "for softmax_backward" not in second
     assert "station" not in second.replace("stations are right", "")
     assert "hint" not in third
+    assert "station 3 of 10" in fourth
+    assert re.findall(r"hint (\d) of 3 for norm_backward", fourth) == ["2"], "not a second time among the numbers"
 
 
 def test_a_syntax_error_keeps_the_count_and_the_next_day_too(mine, capsys, monkeypatch):
