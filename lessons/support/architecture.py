@@ -92,6 +92,7 @@ MAPS = {  # the number of each lesson: its place
     "24": Place("the length of a step", ("optimizer",)),
     "25": Place("everywhere, on two machines", tuple(BOXES)[:-1]),
     "26": Place("all of it, and you are alone", tuple(BOXES)),
+    "27": Place("an encoder that others trained", tuple(ENCODER_BOXES)),
 }
 
 

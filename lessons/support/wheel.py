@@ -18,6 +18,7 @@ PATTERNS = (
     "lessons/checks/*.py",
     "lessons/experiments/**/*.py",
     "lessons/support/*.py",
+    "lessons/support/*.json",
     "lessons/exercises/**/*.py",
     "plots/[0-9]*.png",
 )

@@ -38,6 +38,7 @@ FILES = {  # what is copied: patterns
         "lessons/checks/*.py",
         "lessons/experiments/**/*.py",
         "lessons/support/*.py",
+        "lessons/support/*.json",
     ),
 }
 SETUP = """\
