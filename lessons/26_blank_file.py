@@ -17,8 +17,8 @@
 # He has made one mistake. It could be in any of his two hundred lines.
 #
 # Noor has written as many lines, and made more mistakes than he did. She found each of them within a minute or two. She
-# isn't the better programmer of the two: she wrote the same pieces in another order, and never had more than ten lines
-# on the screen that nobody had proven.
+# isn't the better programmer of the two. She wrote the same pieces in another order, and never had more than one of
+# them on the screen that wasn't proven.
 #
 # This lesson teaches that order. Then it leaves you alone with an empty file and a judge.
 
@@ -132,8 +132,8 @@ lesson.save(figure)
 #
 # > **2015.** Stanford's course CS231n handed its students a file `layers.py`. In it stood `affine_forward`, which
 # > returned `out, cache`, and `affine_backward(dout, cache)`, each with a docstring and a line that said TODO. Beside
-# > it lay a function that computed gradients numerically. Many who write networks today wrote their first backward pass
-# > in that file, one small function at a time, each compared before the next one began.
+# > it lay a function that computed gradients numerically. For many, it was their first backward pass: one small
+# > function at a time, each compared before the next one began.
 
 # %% [markdown]
 # ## What a judge has to know
@@ -203,6 +203,8 @@ print(*report.clues, sep="\n")
 # * **All lengths differ.** With C = T a transposed matrix fits, and nobody complains.
 # * **Not only the easy case.** Ids in which a token occurs twice; a mask that hides something; a row of one.
 # * **Forward for complex numbers.** The complex step needs it: compare `.real` parts, as in `a * (a.real > 0)`.
+#
+# And an array that is *not* learned, such as the positions, should say so: `PE.setflags(write=False)`.
 
 # %% [markdown]
 # ## The order
@@ -256,10 +258,10 @@ for scale in (C**-0.5, 1.0):
 #
 #     minitransformer blank my_transformer.py
 #
-# The file has a docstring with the paragraph above and the names of the pieces, and nothing else. Your editor opens
-# it, and every save is judged. Ctrl-C ends the judge and leaves your file. Plan an afternoon, or an evening for pieces
-# 1 to 5 and another one for the rest. Close the lessons first. If you are stuck, derive before you look: the pencil is
-# faster than the search.
+# The file has a docstring with the paragraph above and the names of the pieces, and nothing else. It opens in your
+# editor, and every save is judged. Ctrl-C ends the judge and leaves your file. Plan an afternoon, or an evening for
+# pieces 1 to 5 and another one for the rest. Close the lessons first. If you are stuck, derive before you look: the
+# pencil is faster than the search.
 #
 # What will you have in the end? A file in which no line is somebody else's, 1,000 words that it has never seen, and a
 # proof. [Five projects](../docs/projects.md) go on from there.

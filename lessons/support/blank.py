@@ -7,6 +7,7 @@ stands in lessons/blank_file.py.
 import contextlib
 import inspect
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -42,6 +43,7 @@ STEPS, BATCH, PEAK = 700, 64, 3e-3  # of the training
 WORDS, LEARNED = 1000, 900  # words that are asked, and how many must be right
 THE_WHOLE = "the whole"
 SHOWN = 8  # names of arrays
+MISFIT = re.compile(r"matmul: .+\(size (\d+) is different from (\d+)\)")
 COLOURS = {OK: "green", WRONG: "red"}
 MEET = (
     "Each piece is right by itself, so look at where they meet. Roads that meet add their gradients: around and "
@@ -109,7 +111,8 @@ def judged(name: str, attempt: Callable[[], Report]) -> tuple[bool, str, list[st
     except (Exception, SystemExit) as error:
         if isinstance(error.__cause__, NotImplementedError):
             return False, f"{paint('open', 'yellow'):<6} {name}: not written yet", []
-        return False, f"{paint(WRONG, 'red'):<6} {name}", [f"  {error_message(error)}"]
+        message = MISFIT.sub(r"the inner sizes of @ don't fit, they are \2 and \1", error_message(error))
+        return False, f"{paint(WRONG, 'red'):<6} {name}", [f"  {message}"]
     verdict = f"{paint(report.verdict, COLOURS.get(report.verdict, 'yellow')):<6} {name}"
     count = len(report.checks)
     if report.passed:
@@ -121,7 +124,7 @@ def judged(name: str, attempt: Callable[[], Report]) -> tuple[bool, str, list[st
 
 def details_of(report: Report) -> list[str]:
     """What a report that is not OK says, indented."""
-    lines = [*report.broken, *report.doubts]
+    lines = [*report.broken, *map(plainly, report.doubts)]
     if report.name == THE_WHOLE and report.failures:
         wrong = [check.name for check in report.failures]
         right = [check.name for check in report.checks if check.passed]
@@ -132,6 +135,13 @@ def details_of(report: Report) -> list[str]:
             lines.append(f"{where}: yours {check.got:.6g}, right {check.expected:.6g}")
     lines += [f"-> {clue}" for clue in report.clues]
     return [f"  {line}" for line in lines]
+
+
+def plainly(doubt: str) -> str:
+    """A doubt about an array that may be a weight, without the library's names."""
+    path, found, _ = doubt.removeprefix("the output depends on piece.").partition(", a plain array")
+    remedy = f"If it is learned, it needs one; if not, say so with {path}.setflags(write=False)"
+    return f"the output depends on {path}, which has no gradient beside it. {remedy}" if found else doubt
 
 
 def some(names: list[str]) -> str:

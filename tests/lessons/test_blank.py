@@ -58,7 +58,10 @@ MISTAKES = {
         "classes",
         "return dy @ self.W.data.T",
         "return dy @ self.W.data",
-        ["WRONG Linear", "in backward (return dy @ self.W.data): ValueError: matmul:"],
+        [
+            "WRONG Linear",
+            "in backward (return dy @ self.W.data): ValueError: the inner sizes of @ don't fit, they are 3 and 4",
+        ],
     ),
     "no cache": (
         "classes",
@@ -71,7 +74,7 @@ MISTAKES = {
         "Weight(np.zeros(n_out))\n\n    def forward(self, x):\n        return x @ self.W.data + self.b.data, x",
         "Weight(np.zeros(n_out))\n        self.c = np.ones(n_out)\n\n"
         "    def forward(self, x):\n        return x @ self.W.data + self.c * self.b.data, x",
-        ["cannot tell Linear", "the output depends on piece.c, a plain array"],
+        ["cannot tell Linear", "the output depends on c, which has no gradient beside it.", "c.setflags(write=False)"],
     ),
     "a key is missing": (
         "flat",
