@@ -1,4 +1,4 @@
-"""The judge of the blank file: three whole solutions pass, and each kind of mistake is said to be what it is."""
+"""The judge of the blank file: three whole solutions pass, and each kind of mistake is recognized for what it is."""
 
 import re
 import types
