@@ -23,7 +23,6 @@
 # This lesson teaches that order. Then it leaves you alone with an empty file and a judge.
 
 # %% Imports
-
 from support.blank import try_piece
 from support.lab import GREY, ORANGE, begin, plt
 from support.pictures import canvas, mix

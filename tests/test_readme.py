@@ -21,10 +21,11 @@ from tests.interop.given import GPT2_FILE, make_state, save
 
 ROOT = Path(__file__).parent.parent
 PAGES = (ROOT / "README.md", ROOT / "lessons" / "README.md", *sorted((ROOT / "docs").glob("*.md")))
-BLOCKS = {  # of Python, on each page; run here, in test_walk.py, test_classify.py, test_embed.py or test_recording.py
+BLOCKS = {  # on each page; run here, in test_walk.py, test_classify.py, test_embed.py, test_recording.py, test_blank.py
     **{
         "README.md": 2,
         "attention.md": 1,
+        "blank-file.md": 3,
         "exercises.md": 2,
         "library.md": 4,
         "models.md": 1,
