@@ -86,10 +86,11 @@ return [colored, App.machine.isRounding(arguments[0])];
 def test_gradient_that_is_rounding_is_not_painted(page):
     open_explorer(page, "view=cell&cell=cross.db_k[0]", width=1440)
     assert page.script(COLORED, "cross.db_k") == [0, True]
+    assert "in exact arithmetic, all of these are 0" in page.text("[data-row='cross.b_k']")
+    show(page, "view=cell&cell=cross.db_q[0]")
     colored, is_rounding = page.script(COLORED, "cross.db_q")
     assert colored > 100
     assert not is_rounding
-    assert "in exact arithmetic, all of these are 0" in page.text("[data-row='cross.b_k']")
 
 
 def test_word_of_a_link_that_cannot_be_shown_is_named(page):

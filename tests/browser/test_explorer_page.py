@@ -99,7 +99,7 @@ return drawn;
 def test_numbers_on_heat_maps_can_be_read(page, width, dark):
     open_explorer(page, "view=cell", dark=dark, width=width)
     counted = 0
-    for place in ("cross.s", "decoder.norm1.x", "output.z", "E", "encoder.ffn.W_1"):
+    for place in ("cross.s", "cross.W_q", "decoder.norm1.x", "output.z", "E", "encoder.ffn.W_1"):
         show(page, f"view=cell&cell={place}")
         numbers = page.script(SPY)
         counted += len(numbers)

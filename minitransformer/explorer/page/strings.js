@@ -227,14 +227,12 @@ const Strings = {
 
   cell: {
     places: "Places",
-    main: "The main arrays",
-    values: "What they are made of, and what comes out",
-    weights: "Weights",
-    masks: "Mask",
+    map: "All arrays",
+    mapIntro: "Every array of the model, in the order of the computation. Choose one to see its numbers, and what it is computed from.",
+    arraysOf: (place) => `Arrays of ${place}`,
+    parts: "What it is computed from",
     forbids: (causal) => `A 0 forbids looking at a key: at padding${causal ? ", and at every token after the query’s own" : ""}.`,
     without: "What if it did not? ",
-    all: (count) => (count === 1 ? "All arrays: 1 more" : `All arrays: ${count} more`),
-    allAbout: "copies, steps on the way, biases, inputs",
     encoders: "encoder’s",
     rounding: "Rounding: in exact arithmetic, all of these are 0.",
     choose: "Choose a number in a heat map.",

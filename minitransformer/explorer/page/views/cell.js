@@ -1,24 +1,13 @@
-/* All arrays of one place, and everything about one chosen number. */
+/* A map of all arrays, to look one up; one array with what it is computed from; and everything about one chosen number. */
 const CellView = (() => {
   "use strict";
 
   const { element, button, note } = Dom;
   const text = Strings.cell;
   const MOST_LINKS = 24;
-  const MAIN = { // what a place of each kind is about
-    embedding: ["x"], self: ["s", "p", "o"], attention: ["s", "p", "o"], norm: ["x", "y"], ffn: ["a", "r"], output: ["z", "p", "loss", "L"], matrix: ["E", "M"],
-  };
-  const STEPS = new Set(["m", "n", "mu", "sigma", "share"]);
   const SLICE = 25; // milliseconds of computing, then the page gets its turn
   let exponent = -5; // of h, for the nudge
   let job = null; // what the witnesses are computing
-  let unfolded = false; // whether the helpers are shown
-
-  function chosenCell() {
-    const { places } = App.machine;
-    const { name } = places.find(({ kind }) => kind === "attention") ?? places.find(({ kind }) => kind === "self");
-    return App.cell() ?? { name: `${name}.s`, flat: null };
-  }
 
   /* The array whose row shows a chosen one, and its place. */
   function shownBy({ name }) {
@@ -28,24 +17,25 @@ const CellView = (() => {
     return { name: shown, place: machine.places.find((each) => each.name === machine.get(shown).place.name) };
   }
 
-  const key = () => [shownBy(chosenCell()).place.name];
+  const key = () => [App.cell() && shownBy(App.cell()).name];
 
   function render(content) {
-    const chosen = chosenCell();
-    const { place } = shownBy(chosen);
+    const chosen = App.cell();
+    if (!chosen) return content.append(...map());
+    const { place, name } = shownBy(chosen), chips = chipsOf(place, name);
     content.append(
       placesList(place),
-      element("div", { class: "place" }, element("h1", {}, heading(place)), element("p", { class: "intro" }, ModelView.describe(place).text),
-        rowsOf(place), ModelView.legend(), arrays(place, chosen)),
+      element("div", { class: "place" }, element("h1", {}, heading(place)), element("p", { class: "intro" }, ModelView.describe(place).text), chips,
+        rowsOf(place), ModelView.legend(), row(App.machine.get(name), chosen), parts(name, chosen)),
       inspector(chosen), element("output", { class: "unseen" }, summary(chosen)));
     showCurrent(content.querySelector(".places ul"));
     bringIntoView(content, chosen);
-    Connect.redraw();
+    return Connect.redraw();
   }
 
   function update(content, fresh) {
-    const chosen = chosenCell();
-    if (foldHolds(chosen)) openFold(content.querySelector(".helpers"));
+    const chosen = App.cell();
+    if (!chosen) return;
     if (fresh) content.querySelector(".rows")?.replaceWith(rowsOf(shownBy(chosen).place));
     for (const canvas of content.querySelectorAll(".map canvas")) {
       const { array } = canvas.dataset;
@@ -58,6 +48,34 @@ const CellView = (() => {
     content.querySelector("output.unseen").textContent = summary(chosen);
     if (!same) bringIntoView(content, chosen);
     Connect.redraw();
+  }
+
+  /* --- the map --- */
+
+  /* All places with their arrays, in the order of the computation. */
+  function map() {
+    begin(warmUp(App.machine));
+    return [element("h1", {}, text.map), element("p", { class: "intro" }, text.mapIntro), ModelView.legend(),
+      ...App.machine.places.map((place) => element("section", { class: "row" },
+        element("h2", {}, ModelView.describe(place).name, " ", element("code", {}, place.name || App.globalName())), chipsOf(place)))];
+  }
+
+  /* A link to each array of a place. */
+  function chipsOf(place, current = null) {
+    const { machine, state } = App;
+    const isShown = ({ role, place: at }) => at.name === place.name && !(role === "gradient" ? state.show === "values" : state.show === "gradients" && role === "value");
+    return element("nav", { class: "arrays", "aria-label": text.arraysOf(heading(place)) }, [...machine.arrays.values()].filter(isShown).map(({ name, symbol }) => element("a", {
+      class: `chip ${Show.kind({ name })}`, href: App.link({ view: "cell", cell: name }), "data-cell": name, "data-chip": name, title: Show.word(machine.get(name)),
+      "aria-label": `${Show.nameText(name)}: ${Show.word(machine.get(name))}`, "aria-current": name === current ? "true" : null,
+    }, Dom.formula([Show.symbol(symbol)]))));
+  }
+
+  /* The arrays that an array and its gradient are computed from. */
+  function parts(name, chosen) {
+    const { machine } = App;
+    const used = [name, machine.partner(name)].filter(Boolean).flatMap((each) => [...(machine.get(each).definition?.uses ?? [])]);
+    const rows = [...new Set(used.map((each) => shownBy({ name: each }).name))].filter((each) => each !== name);
+    return rows.length > 0 && element("section", {}, element("h2", {}, text.parts), rows.map((each) => row(machine.get(each), chosen)));
   }
 
   /* What was unfolded stays so; while the number is the same one, its field stays in the window -> whether it is. */
@@ -105,58 +123,16 @@ const CellView = (() => {
   }
 
   function placesList(current) {
-    const links = App.machine.places.map((place) => {
-      const [symbol] = MAIN[place.kind], first = place.name ? `${place.name}.${symbol}` : symbol;
-      return element("li", {}, element("a", {
-        href: App.link({ view: "cell", cell: first }), "data-cell": first, "aria-current": place === current ? "true" : null,
-      }, place.name || App.globalName()));
-    });
-    return element("nav", { class: "places", "aria-label": text.places }, element("ul", {}, links));
+    const item = (label, cell, isCurrent) => element("li", {}, element("a", {
+      href: App.link({ view: "cell", cell }), "data-cell": cell, "aria-current": isCurrent ? "true" : null,
+    }, label));
+    const links = App.machine.places.map((place) => item(place.name || App.globalName(), mainOf(place), place === current));
+    return element("nav", { class: "places", "aria-label": text.places }, element("ul", {}, item(text.map, "", false), links));
   }
 
-  /* The arrays of a place in groups. */
-  function arrays(place, chosen) {
-    const own = rowsAt(place);
-    const main = own.filter(isMain);
-    const others = own.filter((array) => !isMain(array) && !isHelper(array));
-    const group = (title, list) => list.length > 0 && element("section", {}, element("h2", {}, title), list.map((array) => row(array, chosen)));
-    const of = (role) => others.filter((array) => array.role === role);
-    return [group(text.main, main), group(text.values, of("value")), group(text.weights, of("weight")), group(text.masks, of("mask")), fold(place, chosen)];
-  }
-
-  /* The arrays that have a row of their own; a gradient stands beside its value. */
-  function rowsAt(place) {
-    const { machine } = App;
-    return [...machine.arrays.values()].filter(({ name, role, place: at }) => at.name === place.name && !(role === "gradient" && machine.partner(name)));
-  }
-
-  const isMain = ({ symbol, place }) => MAIN[place.kind].includes(symbol);
-
-  /* Copies, steps on the way, biases, inputs, and what only the backward pass needs. */
-  function isHelper(array) {
-    const { symbol, role, definition } = array;
-    return !isMain(array) && (["gradient", "ids", "input"].includes(role) || STEPS.has(symbol) || /^b_/.test(symbol) || definition?.expression.op === "cell");
-  }
-
-  const foldHolds = (chosen) => isHelper(App.machine.get(shownBy(chosen).name));
-
-  /* The helpers are drawn when they are asked for. */
-  function fold(place, chosen) {
-    const { length } = rowsAt(place).filter(isHelper);
-    if (length === 0) return null;
-    const made = element("details", { class: "helpers", ontoggle: () => made.open && openFold(made) },
-      element("summary", { onclick: () => { unfolded = !made.open; } }, element("h2", {}, text.all(length)), element("small", {}, text.allAbout)),
-      element("div", {}));
-    if (unfolded || foldHolds(chosen)) openFold(made);
-    return made;
-  }
-
-  function openFold(details) {
-    const chosen = chosenCell();
-    const rows = details.lastElementChild;
-    details.open = true;
-    if (rows.children.length === 0) rows.append(...rowsAt(shownBy(chosen).place).filter(isHelper).map((array) => row(array, chosen)));
-  }
+  /* The array that a place is about. */
+  const MAIN = { embedding: "x", self: "s", attention: "s", norm: "x", ffn: "a", output: "z", matrix: "E" };
+  const mainOf = ({ name, kind }) => (name ? `${name}.${MAIN[kind]}` : MAIN[kind]);
 
   /* One array and its gradient, side by side, below the formula of what is shown. */
   function row(array, chosen) {
@@ -168,7 +144,7 @@ const CellView = (() => {
       const { role, shape, definition } = machine.get(name);
       return element("div", { class: `map ${Show.kind({ name })}` },
         element("p", { class: "formula" }, Dom.formula(definition ? Show.equation(definition, machine) : [Show.named(array)])),
-        element("p", { class: "about" }, Show.word(machine.get(name)), element("small", {}, ` (${shape.join(", ")})`), " ", globalThis.Lessons?.link(machine.get(name))),
+        element("p", { class: "about" }, Show.word(machine.get(name)), element("small", {}, ` (${shape.join(", ")})`), " ", element("code", {}, machine.get(name).place.name), " ", globalThis.Lessons?.link(machine.get(name))),
         planted(name), role === "mask" && forbids(machine.get(name)),
         role === "gradient" && element("p", { class: "note rounding", hidden: !machine.isRounding(name) }, text.rounding),
         Heatmap.heatmap({
