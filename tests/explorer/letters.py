@@ -1,4 +1,4 @@
-"""The second model of the page: it reverses any word of one to eight of the 26 letters.
+"""The second model of the page: it reverses any word of one to ten of the 26 letters.
 
     OMP_NUM_THREADS=1 python -m tests.explorer.letters
 
@@ -22,7 +22,7 @@ from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.training import Adam, CrossEntropyLoss, TrainingSettings, cosine, train
 from minitransformer.vocabulary import EOS, PAD, SPECIAL_TOKENS
 
-LONGEST = 8  # letters
+LONGEST = 10  # letters
 WORD = "explorer"
 V = len(Reverse().vocabulary)
 CONFIG = TransformerConfig(V, d_model=24, num_heads=2, d_ff=48, num_layers=1, dropout=0.0, max_len=LONGEST + 1)
