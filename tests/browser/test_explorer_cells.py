@@ -311,7 +311,7 @@ REFUSED = [
     ("word", "st0p", ODD.format("0")),
     ("word", "señor", ODD.format("ñ")),
     ("word", "   ", "At least one token is needed."),
-    ("word", "stop" * 5, "At most 8 letters, please: no model here has ever read a longer word."),
+    ("word", "stop" * 5, "At most 10 letters, please: no model here has ever read a longer word."),
     ("answer", "stxp", "There is no token “x”. The tokens are: o, p, s, t."),
     ("answer", "sTop", "There is no token “T”. The tokens are: o, p, s, t."),
     ("answer", "", "At least one token is needed."),

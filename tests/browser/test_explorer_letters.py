@@ -81,7 +81,7 @@ def test_other_signs_and_long_words_get_a_sentence(page):
     for state in (START, f"{START}&model=letters"):
         show(page, state)
         until(page, LOADED)
-        for word, sentence in (("José", "“é”"), ("ann lee", "without spaces"), ("maximilian", "At most 8 letters")):
+        for word, sentence in (("José", "“é”"), ("ann lee", "without spaces"), ("christopher", "At most 10 letters")):
             type_into(page, "word", word)
             assert sentence in page.text("#problem-word")
             assert address(page) == state

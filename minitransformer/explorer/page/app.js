@@ -29,7 +29,6 @@ const App = (() => {
     get run() { return made; },
     get machine() { return made.edited ?? made.machine; },
     get losses() { return made.losses; },
-    get adam() { return made.adam; },
   };
 
   /* --- state and URL --- */

@@ -3,7 +3,7 @@
 const Models = (() => {
   "use strict";
 
-  const SECOND = "letters", MOST = 8; // its longest words
+  const SECOND = "letters", MOST = 10; // its longest words
   const LEARNED = 4; // letters of the longest words that the running example has learned
   const found = { "": MODEL }; // name in the address -> model
 
