@@ -11,6 +11,8 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parent
 sys.path[:0] = [str(DOCS), str(DOCS.parent), str(DOCS.parent / "lessons")]  # course_site, tests, what lessons share
 
+from support.make_pages import PARTS  # noqa: E402
+
 from course_site.explorer import star_row  # noqa: E402
 from course_site.links import source_link as linkcode_resolve  # noqa: E402, F401
 
@@ -53,6 +55,7 @@ html_css_files = ["course.css"]
 html_js_files = ["course.js", "asking.js"]
 html_additional_pages = {"index": "front.html"}
 html_context = {"lessons": find_lessons(DOCS.parent / "lessons"), "hour": ("00", "05", "06", "12"), "row": star_row()}
+html_context["parts"] = PARTS
 one_file = (DOCS.parent / "lessons" / "one_file").glob("*.py")
 html_context["lines"] = {path.stem: len(path.read_text("utf-8").splitlines()) for path in one_file}
 html_favicon = "theme/favicon.svg"

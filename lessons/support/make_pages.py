@@ -16,6 +16,20 @@ from minitransformer.system.files import atomic_write
 
 LESSONS = Path(__file__).resolve().parents[1]
 BEGIN, END = "<!-- table: written by make_pages.py -->\n", "<!-- end of table -->\n"
+PARTS = {  # number of the first lesson of each part: its title, and what it is about
+    "00": (
+        "Gradients you can trust",
+        "What you will have built, and the tool and the rule on which the rest stands.",
+    ),
+    "05": ("Attention", "Why one token looks at another, and what it learns from it."),
+    "09": ("The block", "Positions, norms and residual paths, and then the whole machine."),
+    "13": ("Training and using it", "The step, the loss of a whole answer, ten bugs, and how to write."),
+    "17": ("Before and after the paper", "What attention replaced, what it reads, and what has changed since."),
+    "20": ("Looking inside", "What a trained model does with what it reads, and what its maps are worth."),
+    "22": ("Cost", "Attention in less memory: exactly, or by forgetting."),
+    "24": ("Training, closely", "How far one step may go, and one step on two machines."),
+    "26": ("On your own", "A Transformer from an empty file, and one that somebody else trained."),
+}
 CLAIMS = """\
 # Claims we tested
 
@@ -34,9 +48,11 @@ def cell(text: str) -> str:
 
 
 def table(lessons: Sequence[LessonInfo], records: Mapping[str, Any]) -> str:
-    """One row per lesson: its figure, its question, its times."""
-    rows = ["| figure | lesson | question | read | run | measured |", "| --- | --- | --- | --- | --- | --- |"]
+    """One row per lesson: its figure, its question, its times. Each part of the course has a table of its own."""
+    rows = []
     for lesson in lessons:
+        if lesson.number in PARTS:
+            rows += part(*PARTS[lesson.number])
         record = records[lesson.name]
         picture = f'<img src="../plots/{lesson.name}.png" width="220" alt="the figure of lesson {lesson.number}">'
         title = f"**[{lesson.number}]({lesson.name}.py)** {cell(lesson.title)}, difficulty {lesson.difficulty} of 5"
@@ -45,6 +61,12 @@ def table(lessons: Sequence[LessonInfo], records: Mapping[str, Any]) -> str:
         measured = f"{len(record['checks'])} checks in {record['seconds']:.0f} s"
         rows.append(f"| {picture} | {title} | {cell(lesson.question)} | {read} | {run} | {measured} |")
     return "\n".join(rows) + "\n"
+
+
+def part(title: str, about: str) -> list[str]:
+    """The lines above the rows of a part: its heading, what it is about, and the head of its table."""
+    head = ["| figure | lesson | question | read | run | measured |", "| --- | --- | --- | --- | --- | --- |"]
+    return ["", f"### {title}", "", about, "", *head]
 
 
 def claims(lessons: Sequence[LessonInfo], records: Mapping[str, Any]) -> str:
@@ -64,7 +86,7 @@ def with_table(page: str, rows: str) -> str:
     _, mark, after = rest.partition(END)
     if not mark:
         raise ValueError("README.md lacks the marks around its table")
-    return before + BEGIN + rows + END + after
+    return before + BEGIN + rows + "\n" + END + after
 
 
 def main() -> int:

@@ -1,6 +1,9 @@
 """Every lesson has the form of a lesson: a short core, a part to skip, pictures, honest times, a place in the table."""
 
+import itertools
 import re
+
+from support.make_pages import PARTS
 
 import matplotlib.image
 import pytest
@@ -18,6 +21,7 @@ IMPORTS = re.compile(r"^# %% Imports\n(?:(?!# %%).*\n)*", flags=re.MULTILINE)
 HIDDEN = re.compile(r"lesson\.(quote|claim|example)\(")
 HISTORY = re.compile(r"^# > \*\*(\d{4})\.\*\* (.+(?:\n# > .+)*)", flags=re.MULTILINE)
 PAPERS = "**In papers:** "  # begins the last paragraph of a core
+NUMBER_OF_ROW = r"^\| <img.+?\[(\d\d)\]"
 FEWEST_HANDS = 2  # lines that the reader writes, and numbers that they guess, before seeing ours
 
 
@@ -69,6 +73,20 @@ def test_the_path_of_a_week_fits_into_five_evenings_of_half_an_hour():
     chosen = [lesson for lesson in LESSONS if lesson.number in re.findall(r"\d\d", numbers)]
     assert len(chosen) >= 5
     assert sum(lesson.minutes + lesson.fast_seconds / 60 for lesson in chosen) <= 5 * 30
+
+
+def test_the_tracks_after_the_paper_are_the_same_in_the_text_in_the_tables_and_on_the_site():
+    readme = (LESSONS[0].path.parent / "README.md").read_text("utf-8")
+    contents = (LESSONS[0].path.parents[1] / "docs" / "contents.md").read_text("utf-8")
+    tables = dict(re.findall(r"^### (.+)\n((?:(?!#).*\n)+)", readme, flags=re.MULTILINE))
+    assert list(tables) == [title for title, _ in PARTS.values()]
+    rows = [re.findall(NUMBER_OF_ROW, table, re.MULTILINE) for table in tables.values()]
+    assert list(itertools.chain(*rows)) == [lesson.number for lesson in LESSONS]
+    tracks = re.findall(r"^  \* \*(.+)\*: (.+\.)$", readme, flags=re.MULTILINE)
+    assert [title for title, _ in tracks] == [title for number, (title, _) in PARTS.items() if number >= "17"]
+    for title, text in tracks:
+        assert re.findall(r"\((\d\d)\)", text) == re.findall(NUMBER_OF_ROW, tables[title], re.MULTILINE)
+        assert f":caption: {title}\n" in contents
 
 
 @every_lesson
