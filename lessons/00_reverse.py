@@ -68,7 +68,7 @@ WORD = "attention"
 # > Schmidhuber (1997), which kept gradients alive over many steps; and attention, which Bahdanau, Cho and Bengio added
 # > to translation in 2014. The paper prints no gradient.
 #
-# ## Guess first
+# ## How fast, how blind, how far?
 #
 # 1. How long does one processor core need until the model reverses nearly every word it has not seen: ten seconds, ten
 #    minutes or ten hours?
@@ -273,7 +273,7 @@ lesson.compare("the right token gets, on the geometric mean, in per cent", guess
 lesson.check("ln V + boldness − luck is the loss", error(np.log(V) + boldness - luck, loss_before), 1e-13)
 
 # %% [markdown]
-# ## The surprise
+# ## Worse than a blind guess
 #
 # "The loss of an untrained model is ln V" is said so often that people test new code with it. Ours pays 4.198 instead
 # of 3.367: the right token gets exp(−4.198) = 1.5 %, *less* than the 3.4 % of a blind guess.
@@ -298,7 +298,7 @@ lesson.compare("words of 13 letters that are right, in per cent", guess_13, 100 
 # Of words with 12 letters, at least 95 % are right, with 13 hardly any, and with 14 none, because nobody ever asked the
 # model for letter 13. Lesson 14 goes to this edge.
 #
-# ## The way
+# ## The way through 26 lessons
 #
 # Gradients that you can trust come first (01 to 04), then attention (05 to 08), the rest of the machine (09 to 12),
 # training it and using it (13 to 16), and what came before the paper and after it (17 to 25). On the way, ask each

@@ -42,7 +42,7 @@ example = running_example()
 # (The answers are at the end.)
 
 # %% [markdown]
-# ## Guess first
+# ## How many digits, how many passes?
 #
 # Each row gives a logit z to each of the V = 7 tokens. They become probabilities, positive with sum 1, and the loss L
 # is the mean of −ln p over the five right tokens:
@@ -188,7 +188,7 @@ def each_entry(judge, f, x, h):
 
 
 # %% [markdown]
-# ## The picture
+# ## Three judges, one picture
 #
 # Ask all three about the 35 logits, for h from 1 down to 1e-20, and take the error of the worst derivative, divided by
 # the largest one.
@@ -291,7 +291,7 @@ mistaken = np.concatenate(wrong) @ u
 lesson.check("a forgotten factor is caught", error(mistaken, judged), at_least=0.1)
 
 # %% [markdown]
-# ## The surprise
+# ## Add a million to the loss
 #
 # Add 1,000,000 to the loss. No derivative changes, but in the rounding error eps |f| there is now a large |f|. Of its
 # 11 digits, how many does the best two-sided difference keep?

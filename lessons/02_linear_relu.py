@@ -44,7 +44,7 @@ example = running_example()
 # (The answers are at the end.)
 
 # %% [markdown]
-# ## Guess first
+# ## Three steps, and three guesses
 #
 # The network is equation 2 of the paper, max(0, x W_1 + b_1) W_2 + b_2. It works on N tokens, here our T = 5 rows, each
 # on its own. A token comes in as a row of x with C = 6 numbers, its features, and there are three steps:

@@ -41,7 +41,7 @@ example = running_example()
 # (The answers are at the end.)
 
 # %% [markdown]
-# ## Guess first
+# ## Which logits are pulled up?
 #
 # 1. From its logits the row gives «o» 70 % and «p» 30 %. The gradient of the loss has seven entries, one for each
 #    logit. Which are positive, which are negative, and what is their sum?

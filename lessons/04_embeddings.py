@@ -61,7 +61,7 @@ example = running_example()
 # (The answers are at the end.)
 
 # %% [markdown]
-# ## Guess first
+# ## Who teaches the row of «o»?
 #
 # 1. Let the gradients `de` of the four vectors of the word "toot" be (1, 1), (10, 10), (100, 100) and (1000, 1000).
 #    What are the gradients of the rows of «t» and «o» in E?
@@ -195,7 +195,7 @@ for use, part in parts.items():
 # sends 0.30, and the target 0.07 (guess 2). So the row of «o» is not taught where the model hesitates between «o» and
 # «p», but where the encoder reads the «o». This is one word, late in training.
 #
-# ## Checked
+# ## One step, felt in three places
 #
 # The library's model has one matrix E in three places, and an imaginary step of an entry is felt in all three.
 
@@ -254,7 +254,7 @@ lesson.check("a random matrix that reads and writes: the parts add", error(readi
 # One matrix, two sizes, and √C is the exchange rate. Without it, so the story goes, the tokens drown in their
 # positions. Let us drown them.
 #
-# ## A test
+# ## Three models learn to copy
 #
 # A small Transformer (C = 64, one layer in each stack) learns to copy words of up to 8 letters, in three forms, from
 # two random starts:
@@ -295,7 +295,7 @@ if not lesson.fast:
 # Orange starts far above the dotted line and ends highest, while blue falls first, and green overtakes it between steps
 # 100 and 140.
 #
-# ## The surprise
+# ## The tokens that should drown
 #
 # The tokens that should drown swim best. After 200 steps the model without the factor has a loss of 0.02 nats, and the
 # paper's form has 0.11 (guess 3). Did E grow until the tokens were loud enough? No: their share of x begins at 3 % and

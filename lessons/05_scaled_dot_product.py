@@ -64,7 +64,7 @@ example = running_example()
 # > weighted by how close they are. Fifty years later Bahdanau, Cho and Bengio let a translator weight the words of its
 # > source, with a small network that compares. The paper of 2017 compares with what is fastest, a dot product.
 #
-# ## Small numbers
+# ## One row asks four letters
 #
 # To compare two vectors, attention takes their dot product, which is large if both are long and point the same way. Row
 # p→o asks with q = (0.714, 0.028, −1.451), and the key of «o» is (4.908, 0.708, 0.228), so
@@ -215,7 +215,7 @@ for keys in KEYS:
 lesson.compare("without the division, over with it, 64 keys", guess_times, median[64, 64][2] / median[64, 64][1])
 
 # %% [markdown]
-# ## From scratch, and checked
+# ## The gradient at the dot products
 #
 # Here is attention forward, and backward from dp, the gradient of the weights, to that of the dot products. (The
 # gradients of q, k and v are lesson 06.)
@@ -265,7 +265,7 @@ lesson.save(figure)
 # √D. The dotted lines are the same divided by √D, which is what queries and keys feel. The pink lines plunge in the
 # end, but the more keys there are, the later they cross the dotted ones.
 #
-# ## The surprise
+# ## What √D is good for
 #
 # "Without √D the gradient vanishes", most texts say. Here are the medians for D = 64:
 #

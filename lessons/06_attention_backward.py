@@ -163,7 +163,7 @@ lesson.judge("ds_row", ds_row)
 # This is row p→o, with what it sends to the key and value of «o».
 
 # %% [markdown]
-# ## In code
+# ## Five lines, and a check
 #
 # The whole backward pass of attention is five lines, which also take heads and batches, as `swapaxes` transposes the
 # last two axes.
@@ -267,7 +267,7 @@ lesson.compare("steps from a lead of 8", guess_steps, steps[8])
 # yours rises, it walks along the gradient instead of against it. On the right, the larger the lead, the longer a curve
 # waits before it rises; if all four rise at once, the factor p_j is missing.
 #
-# ## The surprise
+# ## The same letter, first better and then worse
 #
 # Look at «s», whose price is −0.152 all the time. At first the row pays −0.054, so «s» is better than the average, and
 # its score rises. After three steps the row pays −0.168, and now the same «s» is *worse*, so its score falls from then

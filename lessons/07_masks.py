@@ -72,7 +72,7 @@ example = running_example()
 # (The answers are at the end.)
 
 # %% [markdown]
-# ## Small numbers
+# ## Before the softmax, or after it?
 #
 # In head 1 of the decoder's self-attention, the query of row p→o gives these scores to the five keys:
 #
@@ -165,7 +165,7 @@ lesson.save(figure, "numbers")
 # define that an empty row has weights 0 and the answer o = 0; then the formula gives ds = 0.
 
 # %% [markdown]
-# ## From scratch, and checked
+# ## In code, with an empty row
 #
 # An empty row may look everywhere during the softmax, and loses all its weights after it.
 
@@ -364,7 +364,7 @@ lesson.save(figure)
 # You should see two curves fall from ln 16 to ln 16 / 8, one at once and one slowly, while the honest one stays where
 # it is. If all three fall, your random letters repeat, or the honest mask leaks.
 #
-# ## The surprise
+# ## How the third model peeks
 #
 # So the third model peeks, although it never reads a forbidden value. Compare its weights with the right ones:
 #

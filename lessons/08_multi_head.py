@@ -5,7 +5,7 @@
 #
 # **A token needs two things at once. How do several attentions fit into one, and what do they cost?**
 #
-# 11 min, with a pencil 35, going deeper 6 · runs in 15 s (fast: 12 s) · needs 01, 02, 04, 05, 06, 07 · difficulty 3 of
+# 12 min, with a pencil 35, going deeper 6 · runs in 15 s (fast: 12 s) · needs 01, 02, 04, 05, 06, 07 · difficulty 3 of
 # 5 · paper: section 3.2.2
 #
 # ## One question is not enough
@@ -144,7 +144,7 @@ def forward(x, M, layer, H, allowed=None, split_heads=split_heads, merge_heads=m
 
 
 # %% [markdown]
-# ## What it costs
+# ## What do eight heads cost?
 #
 # **Your guess.** By which factor does the number of parameters of a layer with C = 512 grow from 1 head to 8?
 
@@ -336,7 +336,7 @@ lesson.compare("tests that notice the bare reshapes", guess_tests, sum(value > 1
 # runs the other way, a full square, and two squares of 2 × 2 with exact zeros elsewhere. If the last picture is full,
 # your wrong split still has its transpose; if the third has zeros, your right split has none.
 #
-# ## The surprise
+# ## What the leak test cannot see
 #
 # With bare reshapes, the gradient test passes, because the backward pass is right, for the wrong function. The leak
 # test passes, too, although we had expected a layer that mixes up letters to leak.

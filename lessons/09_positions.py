@@ -58,7 +58,7 @@ example = running_example()
 # (The answers are at the end.)
 
 # %% [markdown]
-# ## Guess first
+# ## Shuffled letters, and hands of a clock
 #
 # 1. Take the positions away, and give the encoder "post" instead of "stop". What happens in self-attention to the
 #    weights p and the answers o: do they stay, are they shuffled like the letters, or do they get new values?
@@ -316,7 +316,7 @@ lesson.compare(f"nats with both mistakes after {steps // 2} steps", guess, loss_
 # right, four colors go down, and gray stays above the floor, 0.733 nats: without positions, the best model gives the
 # same probability to all orders of a bag.
 #
-# ## The surprise
+# ## Wrong tables learn
 #
 # Wrong tables learn. After 400 steps all four have a loss below 0.2 nats, while without positions it is 0.82. The table
 # with both mistakes only takes longer: after 200 steps it has 0.34, and the right one 0.03. When the loss falls and the

@@ -88,7 +88,7 @@ for factor in (0.8, 1.0, 1.2):
 # > differ in length, so that a batch has no common statistics. The Transformer kept their norm and dropped the
 # > recurrence.
 #
-# ## Guess first
+# ## Ten times the row, and a forgotten path
 #
 # 1. What happens to y and to dx if you multiply a row x by 10?
 # 2. A colleague forgets that μ and σ depend on x, and returns dx = γ ∘ dy / σ. By how many per cent is this off, for
@@ -98,7 +98,7 @@ for factor in (0.8, 1.0, 1.2):
 guess_off = ...  # per cent, for C = 512
 
 # %% [markdown]
-# ## Small numbers
+# ## Move one number of six
 #
 # Our row p→o arrives at the last norm of the decoder with
 #
@@ -191,7 +191,7 @@ dx = sum(paths.values())
 show("dx of row p→o", [*(path[1] for path in paths.values()), dx[1]], [*paths, "sum"])
 
 # %% [markdown]
-# ## From scratch, and checked
+# ## Three paths in one line
 #
 # Here are the three paths in one line, checked with an ε of 0.1, so that a mistake with it would show.
 
@@ -293,7 +293,7 @@ lesson.check("right: both cosines are 0", max(signature["right"]), 1e-13)
 # second, for the path through σ. If neither is 0, both are missing, or γ stands outside the means: γ ∘ (dy − mean(dy) −
 # ...). That mistake makes no difference in a new layer, whose γ are all 1.
 #
-# ## The surprise
+# ## Nearly right, if the model is wide
 #
 # A backward pass that forgets both μ and σ sounds hopeless, so we measure how long its error is.
 

@@ -53,7 +53,7 @@ example = running_example()
 # (The answers are at the end.)
 
 # %% [markdown]
-# ## Guess first
+# ## Four models that should do nothing
 #
 # 1. Four models are to repeat each token, which takes no sub-layer at all: with the norm after the sum or before the
 #    sub-layer, and with or without warm-up (a learning rate that rises slowly from 0). Which of them learn it?
@@ -314,7 +314,7 @@ for (placement, warmup), (losses, gradients, rows) in runs.items():
 # the sub-layer. Above right, one run stays at ln 10, and the others reach 0. Below, two curves of that same run fall by
 # several powers of ten.
 #
-# ## The surprise
+# ## What the first step does to the rows
 #
 # Three of four learn (guess 1). Post-norm without warm-up does not, on any of four seeds: its loss stays at ln 10 =
 # 2.303, a guess among ten letters. After ten steps, 0.00004 of the gradient reaches the bottom. But at first it was all

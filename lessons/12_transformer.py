@@ -5,7 +5,7 @@
 #
 # **What is new when all pieces are put together, and how do I know that 63 million gradients are right?**
 #
-# 14 min, with a pencil 30, going deeper 7 · runs in 25 s (fast: 6 s) · needs 01, 02, 03, 04, 05, 06, 07, 08, 09, 10,
+# 13 min, with a pencil 30, going deeper 8 · runs in 25 s (fast: 6 s) · needs 01, 02, 03, 04, 05, 06, 07, 08, 09, 10,
 # 11 · difficulty 4 of 5 · paper: sections 3.1, 3.2.3 and 3.4, figure 1
 #
 # ## Only one rule
@@ -13,10 +13,9 @@
 # A student has written a Transformer by hand. All shapes are right, the loss falls, and the answers get better. But her
 # encoder has never got more than a part of its gradient, and no curve shows it.
 #
-# Each of her parts is right, as is each of yours, since you have derived and checked them one by one. What she got
-# wrong is how they are connected. We need no long derivation of this, only one rule, which you have met in lesson 04
-# (the matrix E) and in lesson 11 (the residual path): **if a value is used in several places, its gradient is the sum
-# of the gradients from all of them.**
+# Each of her parts is right, as is each of yours. What she got wrong is how they are connected, and for that there is
+# one rule, which you have met in lesson 04 (the matrix E) and in lesson 11 (the residual path): **if a value is used in
+# several places, its gradient is the sum of the gradients from all of them.**
 
 # %% Imports
 from support.architecture import gradient_sizes
@@ -66,7 +65,7 @@ dM = ...  # your line: from dk, dv, W_k and W_v, (S, C)
 lesson.judge("dM", dM)
 
 # %% [markdown]
-# ## Guess first
+# ## One number of E, and five lost shares
 #
 # 1. How many of the 35 logits (5 rows of 7) move if you add 0.1 to one number in the row of E for «o»?
 # 2. Of the six gradients that the decoder's layers send to M, the student keeps only that of the last layer. By how
@@ -80,7 +79,7 @@ guess_logits = ...  # how many of the 35 logits move
 guess_missing = ...  # per cent of the size of dM
 
 # %% [markdown]
-# ## The pieces
+# ## Eleven lessons in two cells
 #
 # Here they are again, for one sequence without a batch axis; read quickly. `at` says where a piece is ("0.cross" is the
 # cross-attention of layer 0), and the dictionaries `params` and `grads` hold its weights and their gradients. Each
@@ -259,8 +258,7 @@ def loss(p, target_out):
 # %% [markdown]
 # ## The running example, from end to end
 #
-# With the example's weights, row p→o gives «o» 70 % and «p» 30 %, as in lesson 00, and the loss is 0.1108. On the way
-# back, each part computes the numbers of its own lesson.
+# With the example's weights, row p→o gives «o» 70 % and «p» 30 %, as in lesson 00, and the loss is 0.1108.
 
 
 # %%
@@ -319,9 +317,6 @@ def worst_gradient(layers):
 
 worst, _ = worst_gradient(layers=1)
 lesson.check("all gradients of the example, entry by entry", worst, 1e-13)
-library = load_example()
-library_loss, _ = cross_entropy(library.model(library.source, library.target_in), library.target_out)
-lesson.check("the loss equal to the library's", error(L, library_loss), 1e-12)
 
 trained, trained_grads = params.copy(), grads.copy()
 rng = np.random.default_rng(12)
@@ -340,14 +335,9 @@ lesson.check("all gradients of two layers with random weights", worst, 1e-12)
 # backward computes, and u a random direction. If backward is right, a single forward pass in complex numbers gives
 #
 #     Im L(θ + ih u) / h = Σ_j u_j ∂L/∂θ_j = Σ_j u_j g_j
-
-# What does it show if both sides agree? They differ by the sum of the errors g_j − ∂L/∂θ_j, each times its u_j. If the
-# u_j are independent normal numbers, this sum is normal, too, and its standard deviation is the *total error*, the root
-# of the sum of all squared errors. Such a number is rarely near 0: fewer than 1 in 1,000 are within a thousandth of the
-# standard deviation. So if the sides agree to 1e-12 ‖g‖, a total error above 1e-9 ‖g‖ is very unlikely.
 #
-# It does *not* follow that each entry is right to 12 digits. A typical entry is ‖g‖ / 8,000 (the root of 63 million),
-# so 1e-9 ‖g‖ is 8e-6 of it, which leaves five digits. An entry that is tiny next to the others may be completely wrong.
+# An error in any of the 63 million entries moves the right side, and only an unlikely accident hides it. (How large an
+# error could hide: see Going deeper.)
 #
 # > **1970.** In a master's thesis in Helsinki, Seppo Linnainmaa followed rounding errors through long computations, and
 # > found that a single pass backwards gives the derivative with respect to every intermediate result. Ten years later
@@ -397,7 +387,7 @@ print(f"one forward pass in complex numbers  {true:.14f}\none backward pass and 
 lesson.check("all gradients along a random direction, over ‖g‖", abs(slope - true) / np.sqrt(squares), 1e-12)
 
 # %% [markdown]
-# ## The surprise
+# ## The mistake that no curve shows
 #
 # Now the student's mistake: the last decoder layer's share of dM is kept, and the other five are forgotten.
 
@@ -408,7 +398,6 @@ missing = size(dM - shares[0]) / size(dM)
 missing_encoder = size(right - mistaken) / size(right)
 cosine = np.vdot(mistaken, right) / size(mistaken) / size(right)
 print(f"without the other shares, dM is off by {missing:.0%}, and the encoder's gradient by {missing_encoder:.0%}")
-print(f"cosine of the angle between the encoder's wrong gradient and the right one: {cosine:.2f}")
 lesson.compare("per cent of dM that is missing", guess_missing, 100 * missing)
 
 # %% [markdown]
@@ -416,8 +405,7 @@ lesson.compare("per cent of dM that is missing", guess_missing, 100 * missing)
 #
 # You should see bars that grow from layer 1 to layer 6. In this untrained model each decoder layer hands down about
 # half of the gradient that arrives, and the share that it sends to M shrinks with it. The student has only the top bar:
-# her dM is off by 57 % of its size, and the gradient of her encoder by 64 %. Her dE is wrong, too, while the gradients
-# inside the decoder do not depend on dM, and stay right.
+# her dM is off by 57 % of its size, and the gradient of her encoder by 64 %.
 #
 # How would she notice? The angle between the encoder's wrong gradient and the right one has a cosine of 0.77, so a
 # small step against the wrong one still goes downhill. The loss falls, the mistake stays, and only a gradient check
@@ -478,11 +466,22 @@ else:
 # %% [markdown]
 # ### What the check has not seen
 #
+# The two sides of the check differ by the sum of the errors g_j − ∂L/∂θ_j, each times its u_j. If the u_j are
+# independent normal numbers, this sum is normal, too, and its standard deviation is the *total error*, the root of the
+# sum of all squared errors. Such a number is rarely near 0: fewer than 1 in 1,000 are within a thousandth of the
+# standard deviation. So if the sides agree to 1e-12 ‖g‖, a total error above 1e-9 ‖g‖ is very unlikely.
+#
+# It does *not* follow that each entry is right to 12 digits. A typical entry is ‖g‖ / 8,000 (the root of 63 million),
+# so 1e-9 ‖g‖ is 8e-6 of it, which leaves five digits. An entry that is tiny next to the others may be completely wrong.
+#
 # 8.7 million of the 63.1 million gradients are exactly 0 on our two sentences. Nearly all belong to hidden units that
 # ReLU switches off for all of their few tokens. The check confirms the zeros, but not what these entries are when a
 # unit is on. We trust them because the same code computes all other units.
 
 # %%
+library = load_example()
+library_loss, _ = cross_entropy(library.model(library.source, library.target_in), library.target_out)
+lesson.check("the loss of the example equal to the library's", error(L, library_loss), 1e-12)
 zeros = sum(np.count_nonzero(parameter.grad == 0) for parameter in model.parameters())
 print(f"{zeros:,} of {model.num_parameters():,} gradients are exactly 0")
 

@@ -122,7 +122,7 @@ def adam_step(theta, g, m1, m2, step, lr, beta1=0.9, beta2=0.98, eps=1e-9):
 
 
 # %% [markdown]
-# ## Small numbers
+# ## Two steps of one parameter
 #
 # Take the parameter with the largest gradient, −1.35068, which is in the row of E for «o» and has the value 0.27. With
 # lr = 0.001, its first two steps are these:
@@ -263,7 +263,7 @@ lesson.save(figure)
 # > Transformer was trained with it, and Ilya Loshchilov and Frank Hutter took weight decay out of the gradient: AdamW.
 
 # %% [markdown]
-# ## The surprise
+# ## Weights that learn from rounding noise
 #
 # Of our 31 zero gradients, 13 belong to a hidden feature that ReLU holds at 0, and 18 to the biases of the keys in the
 # three attentions. A key bias b_k adds q_t·b_k to all scores of a row, and the softmax ignores what is added to all of

@@ -5,7 +5,7 @@
 #
 # **A model writes one token at a time; how can it learn all tokens of an answer at once?**
 #
-# 11 min, with a pencil 30, going deeper 4 · runs in 60 s (fast: 10 s) · needs 00, 03, 07, 09, 12, 13 · difficulty 3 of
+# 12 min, with a pencil 30, going deeper 4 · runs in 60 s (fast: 10 s) · needs 00, 03, 07, 09, 12, 13 · difficulty 3 of
 # 5 · paper: sections 3.1, 3.5 and 5.4
 #
 # ## Five runs, or one?
@@ -47,7 +47,7 @@ example = load_example()
 #
 # (The answers are at the end.)
 #
-# ## Guess first
+# ## Random letters, and a ninth one
 #
 # 1. A trained copy model is in the middle of a word, and you replace all letters that it has written so far by random
 #    ones. How many of its next letters are still right?
@@ -216,7 +216,7 @@ apart = max(error(parameter.grad, one_run[name]) for name, parameter in model.na
 lesson.check("all gradients: one run, and the sum of five", apart, 1e-10)
 
 # %% [markdown]
-# ## The loop
+# ## The whole training
 #
 # Here is the whole training, and every line is a lesson: the batch and its shift, the forward pass (12), the loss (03),
 # the backward pass (12), the learning rate and Adam (13). Two models learn from random words of 1 to 8 letters, one to
@@ -286,7 +286,7 @@ lesson.save(copy_and_reverse(WORD, maps, lengths, curve))
 # is low at every length, although the loss is fine, look at your start token and your shift. (In fast mode the training
 # is too short.)
 #
-# ## The surprise
+# ## A model that hardly listens to itself
 #
 # Must a model that has read only right letters go astray after its first mistake? We replace every letter of
 # `target_in` by a random one, and ask for the letters after them.

@@ -48,7 +48,7 @@ lesson = begin("15_debugging_clinic")
 #
 # (The answers are at the end.)
 #
-# ## Guess first
+# ## How many of ten will pass?
 #
 # All ten patients are trained to copy words, as in lesson 14.
 #
@@ -359,7 +359,7 @@ lesson.compare("words that show the bug", guess_words, sum(worst > 1e-9 for wors
 # something that only decoding uses, or that depends on a length? Is a number too good? Where does the trail begin, and
 # which boxes does it spare? Write down your diagnoses before the next section gives hints away.
 #
-# ## The surprise
+# ## Four that pass for healthy
 #
 # *Solving the task proves little*, since four of the ten wrong models copy at least 90 % of the unseen words. If the
 # task is your only test, they ship.

@@ -5,7 +5,7 @@
 #
 # **A model gives probabilities of the next token; how do they become a sentence, and at what cost?**
 #
-# 11 min, with a pencil 30, going deeper 5 · runs in 60 s (fast: 20 s) · needs 00, 05, 07, 12, 14 · difficulty 3 of 5 ·
+# 12 min, with a pencil 30, going deeper 5 · runs in 60 s (fast: 20 s) · needs 00, 05, 07, 12, 14 · difficulty 3 of 5 ·
 # paper: sections 3.1, 3.2.3, 4 and 6.1, table 1
 #
 # ## A word of one letter
@@ -54,7 +54,7 @@ example, numbers = load_example(), running_example()
 #
 # (The answers are at the end.)
 #
-# ## Guess first
+# ## Sixteen beginnings, and five models
 #
 # 1. Keep the 16 most probable beginnings of a sentence instead of one, and take the most probable sentence that comes
 #    out. Are more of the answers right than the greedy ones? Of 200, how many will be empty?
@@ -305,7 +305,7 @@ lesson.save(averages_and_beams(when, last, averaged, lengths, np.mean([len(ids) 
 # less. On the right the green line falls, and the blue one does not. If yours rises with the beam, look at a sign: ln p
 # is negative, and it is *divided* by the penalty.
 #
-# ## The surprise
+# ## A wider search finds nothing to say
 #
 # A beam of 16 finds more probable answers than greedy decoding: the mean of ln p rises from −4.08 to −3.62. But they
 # are shorter, 7.80 tokens instead of 9.75, and no more of them are right, 17.0 % instead of 18.0 %. Why? Of the 200

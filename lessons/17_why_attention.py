@@ -349,7 +349,7 @@ for name, values in reach.items():
 # Two of the LSTMs fall off the picture, like 2^−T. Both attentions follow a straight line, like 1/S, and so does the
 # LSTM with the whole recipe. With half of it, the curve stays at the top.
 #
-# ## The surprise
+# ## What a gate cannot choose
 #
 # The whole recipe leaves 0.0020 for the first of 1,025 tokens. Attention with equal scores leaves 0.00098, which is
 # 1/1025. By the colleague's yardstick nobody has won: one is a running mean and the other a

@@ -232,7 +232,7 @@ print(f"bytes, looking back by four: perplexity {four_perplexity:.1f}, {four_bit
 # You should see the perplexity rise at every step on the left, while the bits per character fall on the right. If both
 # rise, you have divided the sum of nats by the number of tokens in both.
 #
-# ## The surprise
+# ## The better model has the worse number
 #
 # The perplexity grows to 13 times what it was, while the price of the text is halved. The model with the perplexity of
 # 119 needs 1.63 bits for a character, and the one with 9 needs 3.23. So the student would have deleted the better one.

@@ -58,7 +58,7 @@ example = running_example()
 # (The answers are at the end.)
 
 # %% [markdown]
-# ## Guess first
+# ## One change of six
 #
 # At the end we train small decoders with the paper's block, with RoPE as its only change, and with all six. All six
 # together lower the loss by a certain amount. How much of it does RoPE alone bring?
@@ -316,7 +316,7 @@ lesson.compare("per cent of the whole gain that RoPE brings alone", guess, share
 # %% [markdown]
 # ![What the changes are worth, with three seeds](../plots/19_since_2017_worth.png)
 #
-# ## The surprise
+# ## One change is worth all six
 #
 # RoPE alone lowers the loss by 0.189 ± 0.043 nats, and all six changes together by 0.180 ± 0.023. Seed by seed, they
 # differ by 0.009 ± 0.061, so three seeds cannot tell RoPE alone from all six. The other five, without it, bring 0.052 ±

@@ -5,7 +5,7 @@
 #
 # **How does a model use what it has just read?**
 #
-# 10 min, with a pencil 30, going deeper 6 · runs in 50 s (fast: 30 s) · needs 03, 05, 07, 08, 11 · difficulty 3 of 5 ·
+# 11 min, with a pencil 30, going deeper 6 · runs in 50 s (fast: 30 s) · needs 03, 05, 07, 08, 11 · difficulty 3 of 5 ·
 # paper: Elhage et al. 2021
 #
 # ## What came after it last time?
@@ -83,7 +83,7 @@ asks = ...  # your line: (T, T), from letter (T, V) and heard (T, V)
 lesson.judge("asks", asks)
 
 # %% [markdown]
-# ## Two heads by hand
+# ## Two heads that fit each other
 #
 # It is a product of two arrays: the query is the letter, the key is what the position has heard. In the whole model, a
 # token has 5 features for its letter, 8 for its position, and 5 that are empty until layer 1 fills them.
@@ -259,7 +259,7 @@ print("layer 2, weight on tokens after copies: ", *(f"{share:.2f}" for share in 
 # > called the second head an induction head. A year later, Olsson and others reported that in larger models, too, these
 # > heads appear in a short stretch of training, and that the loss bends in the same stretch.
 #
-# ## The surprise
+# ## How far, but not which
 #
 # With one layer, no row can find what it is looking for, and still 23 of 100 tokens are right, where guessing gives 3.
 # The lower right picture has the weight of its four heads by distance: most of it lies 7 to 15 places back. So let us

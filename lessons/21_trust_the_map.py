@@ -237,7 +237,7 @@ lesson.check("right words of the copy, of 100", right_copy, at_least=lesson.pick
 # > same answer. Wiegreffe and Pinter replied in the same year with "Attention is not not Explanation": such weights
 # > come from nowhere, and an adversary must be a model. Brunner and others then counted dimensions, as we did.
 #
-# ## The surprise
+# ## Where does the copy look?
 #
 # Each row needs one letter, and cross-attention is the only road to it. How can the copy look away from that letter,
 # and write it all the same? We were sure that its encoder carries the letters to other places, as in lesson 20, so that

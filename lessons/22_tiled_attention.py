@@ -128,7 +128,7 @@ lesson.compare("share of the right half", guess, shares[1])
 # down before the tile adds its own terms, and at the last one you see it fall.
 
 # %% [markdown]
-# ## In code
+# ## A report and its merge, in code
 #
 # `attend` is lesson 05, except that it returns a report instead of o, and `merge_states` is the two formulas. `reduce`,
 # from Python's own library, merges reports one by one, so each tile of scores is gone before the next comes. In the end
@@ -255,7 +255,7 @@ worst = max(error(x, y) for x, y in zip((answer, *found), in_tiles, strict=True)
 lesson.check("... and against its attention with tiles", worst, 1e-13)
 
 # %% [markdown]
-# ## What it costs
+# ## A page of 2,048 characters, measured
 #
 # Back to the page of 2,048 characters, with one head of D = 64 in float32, forward and backward. The five lines of
 # lesson 06 need 52.4 MB at their peak, when three arrays of T × T numbers are alive at the same time. How much is it in
@@ -318,7 +318,7 @@ lesson.check("at T = 2,048 the two agree, in float32", worst, 1e-5)
 # > memory does not grow with T². In 2022 Tri Dao and his co-authors counted what a graphics processor reads and writes,
 # > and built FlashAttention on that count. PyTorch has had it built in since 2023.
 #
-# ## The surprise
+# ## How often does a row rescale?
 #
 # Whenever a tile brings a new largest score, the row has to scale down its total. How often does that happen? Take
 # 2,048 random keys in 64 tiles of 32: after the first tile there are 63 chances.

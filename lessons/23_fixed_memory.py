@@ -47,7 +47,7 @@ example = running_example()
 # (The answers are at the end.)
 
 # %% [markdown]
-# ## Guess first
+# ## How many of 32 pairs?
 #
 # We will store 32 pairs, each a random key and a random value of 16 numbers, in one matrix of 16 × 16. Then we ask with
 # each key, and see whether its own value, among all 32, is nearest to the answer. How many of the answers are right?
@@ -253,7 +253,7 @@ print(f"3 layers with windows of 4: the last token depends on the {reach} tokens
 lesson.check("... and not on any token further away", max(moved[: 19 - reach]), 0.0)
 
 # %% [markdown]
-# ## The surprise
+# ## Blurred, or cut off?
 #
 # State and window have the same 256 numbers. With 32 pairs the window finds the newest 8 and no other, which is 25 %;
 # the state finds 60 %. So blurring keeps more than cutting off, if all pairs are asked for equally often, but the two

@@ -99,7 +99,7 @@ lesson.compare("steps until the distance is more than 100", guess, away)
 
 # %% [markdown]
 # It takes 49 steps, and after ten of them you are only 2.6 away. A rate that is a little too large looks harmless for a
-# while.
+# while, which will matter at the end.
 #
 # ## 826 directions
 #
@@ -243,7 +243,7 @@ print("the loss itself is back between", *(f"{lr:.4f}" for lr in LRS[np.flatnonz
 # By the parabola the loss is back where it was at lr = 0.0065, and in truth it is at 0.0112. So curvature knows the
 # limit to within a factor of two, while the gradient knows of none.
 #
-# ## The surprise
+# ## The sharpness comes to meet the rate
 #
 # So the recipe seems clear: measure the sharpness, choose a rate below 2/λ, and train. Let us follow it with a new
 # Transformer of 5,808 weights that learns to reverse 64 fixed words. Each step is plain descent on the whole batch,

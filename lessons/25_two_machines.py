@@ -5,7 +5,7 @@
 #
 # **Two machines share a training step. What must they tell each other so that it stays the same step?**
 #
-# 11 min, with a pencil 35, going deeper 8 · runs in 30 s (fast: 30 s) · needs 02, 08, 13, 22 · difficulty 3 of 5 ·
+# 12 min, with a pencil 35, going deeper 8 · runs in 30 s (fast: 30 s) · needs 02, 08, 13, 22 · difficulty 3 of 5 ·
 # paper: section 5.2 (eight processors)
 #
 # ## The same batch, another step
@@ -274,7 +274,7 @@ for name, array in names.items():
     lesson.check(f"{name}, against the running example's", error(array, example[f"decoder.ffn.{name}"]), 1e-14)
 
 # %% [markdown]
-# ## The surprise
+# ## Six curves that all fall
 #
 # How could Jonas have found out that his gradients were wrong? Not from a loss that falls. Here are three models, each
 # trained twice from the same first weights. The first machine gets 16 words of four letters and the second 16 words of

@@ -8,9 +8,9 @@ globalThis.Lessons = (() => {
   const SOFTMAX = "03_softmax_cross_entropy.html#from-seven-logits-to-one-number";
   const ATTENTION = {
     "05_scaled_dot_product.html#a-dictionary-that-always-answers": "x M q k v W_q W_k W_v b_q b_k b_v",
-    "05_scaled_dot_product.html#small-numbers": "s p o",
+    "05_scaled_dot_product.html#one-row-asks-four-letters": "s p o",
     [SOFTMAX]: "m n",
-    "07_masks.html#small-numbers": "allowed",
+    "07_masks.html#before-the-softmax-or-after-it": "allowed",
     "08_multi_head.html#w-o-adds-what-the-heads-found": "W_o b_o y",
     "06_attention_backward.html#the-price-of-a-look": "dp dv",
     "06_attention_backward.html#better-than-the-average-i-attend-to": "dp_mean ds",
@@ -50,7 +50,7 @@ globalThis.Lessons = (() => {
     },
   };
 
-  /* Where an array is derived, as "06_attention_backward.html#in-code", or undefined. */
+  /* Where an array is derived, as "06_attention_backward.html#the-price-of-a-look", or undefined. */
   function sectionOf({ place, symbol }) {
     const sections = Object.entries(SECTIONS[place.kind] ?? {});
     return sections.find(([, symbols]) => symbols.split(" ").includes(symbol))?.[0];

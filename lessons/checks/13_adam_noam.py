@@ -133,7 +133,7 @@ def first_steps(lesson, run, largest):
 
 
 def key_biases(lesson, run, start):
-    """The surprise. Its numbers are rounding noise, so the bounds are wide."""
+    """What learns from rounding noise. Its numbers are rounding noise, so the bounds are wide."""
     (key64, _), (key32, query32) = run.noise["float64"], run.noise["float32"]
     moved_key64, moved_query64 = run.moved_by["float64"]
     moved_key32, moved_query32 = run.moved_by["float32"]

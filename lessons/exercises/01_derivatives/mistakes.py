@@ -7,7 +7,7 @@ from minitransformer.exercises import Exercise, Mistake, Output, Problem, Task
 from minitransformer.gradcheck import complex_step
 
 SIZES = sizes("T C", (4, 5), (3, 2), (1, 1), (1, 4))
-CONSTANT = 1e6  # added to a function, so that differences lose their digits; see lesson 01, "The surprise"
+CONSTANT = 1e6  # added to a function, so that differences lose their digits; see lesson 01, "Add a million to the loss"
 
 
 def make_quadratic(rng, given, T, C):

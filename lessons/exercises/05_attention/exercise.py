@@ -1,6 +1,6 @@
 """Exercise 05: scaled dot-product attention.
 
-Difficulty 2 of 5, 20 minutes. See lesson 05, "Small numbers" and "How large is a dot product?".
+Difficulty 2 of 5, 20 minutes. See lesson 05, "One row asks four letters" and "How large is a dot product?".
 
 Queries, keys and values are given, for one head. Write the forward pass: the scores with their scale, the softmax, and
 the mean of the values. Your function will also meet scores of a thousand and more, and scores as far below 0. Their

@@ -1,6 +1,6 @@
 """Exercise 07: attention backward, with a mask and empty rows.
 
-Difficulty 3 of 5, 30 minutes. See lesson 07, "Left out, forward and backward" and "From scratch, and checked".
+Difficulty 3 of 5, 30 minutes. See lesson 07, "Left out, forward and backward" and "In code, with an empty row".
 
 The forward is given, for one head. A forbidden score is left out of the softmax, and a query that may look at nothing
 gets the answer 0. To save memory, the forward does not keep the weights, so backward must compute them again. Write it.

@@ -1,6 +1,6 @@
 """Exercise 12: the backward pass of a decoder layer, and of a stack of them.
 
-Difficulty 4 of 5, 40 minutes. See lesson 12, "The pieces" and "The machine".
+Difficulty 4 of 5, 40 minutes. See lesson 12, "Eleven lessons in two cells" and "The machine".
 
 The forward is given: masked self-attention, cross-attention to the memory M (what the encoder made of the source), and
 a feed-forward network, each in its Add & Norm (post-norm, one head, no dropout). Each piece returns its result and a

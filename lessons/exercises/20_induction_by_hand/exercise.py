@@ -1,6 +1,6 @@
 """Exercise 20: two heads, set by hand, that continue what they have read.
 
-Difficulty 3 of 5, 25 minutes. See lesson 20, "Let an earlier head bring it" and "Two heads by hand".
+Difficulty 3 of 5, 25 minutes. See lesson 20, "Let an earlier head bring it" and "Two heads that fit each other".
 
 A word of T letters repeats after a period, and each row must say which letter comes next. Every position has features
 for its own letter, then one for each of the T positions, then empty ones, as many as there are letters. Layer 1 looks
