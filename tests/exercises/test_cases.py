@@ -18,6 +18,8 @@ NEVER_1 = {
     ("turn", "C"): "it is even",
     ("rotate_backward", "D"): "it is even",
     ("rms_norm_backward", "C"): "a token of one feature is its own root mean square, so its gradient is nearly 0",
+    ("block_backward", "C"): "as for rms_norm_backward",
+    ("block_backward", "D"): "it is even",
     ("greedy", "V"): "there are three special tokens",
     ("masked_loss", "V"): "there are three special tokens",
     ("beam_search", "V"): "eos is token 2",
