@@ -5,7 +5,7 @@
 #
 # **How does a model use what it has just read?**
 #
-# 11 min, with a pencil 30, going deeper 6 · runs in 50 s (fast: 30 s) · needs 03, 05, 07, 08, 11 · difficulty 3 of 5 ·
+# 10 min, with a pencil 30, going deeper 6 · runs in 50 s (fast: 30 s) · needs 03, 05, 07, 08, 11 · difficulty 3 of 5 ·
 # paper: Elhage et al. 2021
 #
 # ## What came after it last time?
@@ -240,7 +240,6 @@ shifted = np.pad(tested.ids[:, :-1], ((0, 0), (1, 0)))
 follows = shifted[:, None, :] == tested.ids[:, :, None]  # (B, T, T): has position j heard the token of row t?
 first, second = two.attention_weights(tested.ids)
 before_it, after_copies = role(first, np.eye(LENGTH, k=-1)[None]), role(second, follows)
-itself = role(first, np.eye(LENGTH)[None])
 print("layer 1, weight on the token before:    ", *(f"{share:.2f}" for share in before_it))
 print("layer 2, weight on tokens after copies: ", *(f"{share:.2f}" for share in after_copies))
 
@@ -313,15 +312,12 @@ print("right of 100          zero   mean")
 for layer, number, _ in list(lost)[::2]:
     shares = (lost[layer, number, kind] for kind in ("zero", "mean"))
     print(f"layer {int(layer) + 1}, head {number}  ", *(f"{share:6.0f}" for share in shares))
-print("layer 1, weight on the token itself:", *(f"{share:.2f}" for share in itself))
 
 # %% [markdown]
-# Three things surprised us. The head of layer 1 that is missed most, head 3, is not the one that looks at the token
-# before: its weight there is 0.01, and 0.99 lies on the token itself, which it copies into other features. It looks as
-# if the query of layer 2 read them there, and docs/inside.md shows, in models like this one, that it does. The best
-# induction head can go, and 79 of 100 tokens are still right, because its three neighbors do the same work. And head 1
-# of layer 1 costs 31 tokens if it becomes 0, but 3 if it becomes its mean. What is missed then is mostly a constant, on
-# which the layers above rely as on a bias. Zero is a value like any other, and one that the model has never seen.
+# The best induction head can go, and 79 of 100 tokens are still right, because its three neighbors do the same work.
+# And head 1 of layer 1 costs 31 tokens if it becomes 0, but 3 if it becomes its mean. What is missed then is mostly a
+# constant, on which the layers above rely as on a bias. Zero is a value like any other, and one that the model has
+# never seen. (Why head 3 of layer 1 is missed most is in docs/inside.md.)
 #
 # ### A key taken out
 #
@@ -339,34 +335,24 @@ print("layer 1, weight on the token itself:", *(f"{share:.2f}" for share in itse
 #
 # The model of "stop" has one decoder layer, and still two attentions, one after the other. The row that reads «s» and
 # writes «eos», row s→eos, gives 0.92 of its weight in head 0 of cross-attention to «s», the first letter of the source.
-# What does it know, to ask for that? Its query comes from y = γ (x − μ) / σ + β, where x is the sum of the row's own
-# vector, of what the two heads of self-attention have written, and of a bias. Let σ be the number that it is here: it
-# depends on all parts together, and can be given to none of them. Then each step is linear, so the score splits into a
-# sum.
+# Who told it to ask for that? Its query is made from x, to which its own token, the two heads of self-attention and a
+# bias have been added, so if we take the norm's σ as it is here, the score splits into a sum of their shares.
 
 # %%
-own = example["decoder.self.x"]
-pieces = [slice(0, 3), slice(3, 6)]
-maps, outputs = [], []
-for piece in pieces:
-    q, k, v = (own @ example[f"decoder.self.W_{n}"][:, piece] + example[f"decoder.self.b_{n}"][piece] for n in "qkv")
-    maps.append(softmax(np.where(np.tri(5, dtype=bool), q @ k.T / np.sqrt(3), -np.inf)))
-    outputs.append(maps[-1] @ v)
-parts = {"own token": own, "bias b_o": np.tile(example["decoder.self.b_o"], (5, 1))}
-parts |= {f"head {i}": outputs[i] @ example["decoder.self.W_o"][piece] for i, piece in enumerate(pieces)}
-
-W_q, b_q, keys = example["cross.W_q"][:, :3], example["cross.b_q"][:3], example["cross.k"][0]
-gamma, beta, sigma = (example[f"decoder.norm1.{name}"] for name in ("gamma", "beta", "sigma"))
-normed = {name: gamma * (part - part.mean(axis=-1, keepdims=True)) / sigma for name, part in parts.items()}
-split = {name: part @ W_q @ keys.T / np.sqrt(3) for name, part in normed.items()}
-split["β and b_q"] = np.tile((beta @ W_q + b_q) @ keys.T / np.sqrt(3), (5, 1))
-lead = {name: part[4, 0] - part[4, 3] for name, part in split.items()}
-print("row s→eos, by how much «s» leads «p»:", *(f"{name} {value:.2f}," for name, value in lead.items()))
+own, o, W_o = (example[f"decoder.self.{name}"] for name in ("x", "o", "W_o"))
+gamma, sigma = (example[f"decoder.norm1.{name}"] for name in ("gamma", "sigma"))
+W_q, keys = example["cross.W_q"][:, :3], example["cross.k"][0]
+lead = {}
+for name, part in {"own token": own, "head 0": o[0] @ W_o[:3], "head 1": o[1] @ W_o[3:]}.items():
+    normed = gamma * (part - part.mean(axis=-1, keepdims=True)) / sigma
+    share = normed @ W_q @ keys.T / np.sqrt(3)
+    lead[name] = share[4, 0] - share[4, 3]
+whole_lead = example["cross.s"][0, 4, 0] - example["cross.s"][0, 4, 3]
+print(f"row s→eos: «s» leads «p» by {whole_lead:.2f};", *(f"{name} {value:.2f}," for name, value in lead.items()))
 
 # %% [markdown]
-# The other 0.08 goes to «t» beside it; we ask what tells «s» from «p», the other end of the word. Of a lead of 22.74,
-# head 1 of self-attention brings 16.53, and the row's own token and position only 2.51. The row did not work out from
-# these alone where the word begins: an earlier head has written it into the row.
+# Of a lead of 22.74 over «p», the other end of the word, head 1 of self-attention brings 16.53, and the row's own token
+# and position only 2.51: an earlier head has written into the row where the word begins.
 #
 # [In the explorer: in row s→eos, head 1 of self-attention gives «o» the largest weight. If you turn that score up, does
 # «s» in cross-attention rise or fall?

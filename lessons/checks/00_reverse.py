@@ -53,9 +53,7 @@ def verify(lesson, run):
             )
         first = weights(run, "abcdefghijklmn")[0].argmax()
         lesson.check("place that the first row of 14 letters looks at, from 0", first, at_most=12)
-        lesson.check(
-            "the level of reading minus the loss of held-out words", run.counting - held_out_loss(run), at_least=0.5
-        )
+        lesson.check("nats below the level of reading, of held-out words", 3.155 - held_out_loss(run), at_least=0.5)
 
     p, cost = run.p_right, -np.log(run.p_right)
     lesson.quote("It gives «o» 0.697 and «p» 0.297", p[1], run.p[1, run.right[0]])
@@ -85,9 +83,17 @@ def verify(lesson, run):
         said="course notes and guides to debugging networks",
     )
 
-    lesson.quote("Here it is 3.216", run.entropy)
+    share = np.bincount(run.ids, minlength=run.V) / len(run.ids)
+    share = share[share > 0]
+    entropy = -(share * np.log(share)).sum()
+    lesson.quote("That costs 3.216 nats", entropy)
+    guesses = np.random.default_rng(0).dirichlet(50 * share, size=1000)  # 1000 others, near to it
+    lesson.check(
+        "the best of 1000 other guesses costs more, by", (-np.log(guesses) @ share).min() - entropy, at_least=0
+    )
+    counting = (np.log(12) + 6.5 * np.log(26)) / 7.5
     lesson.quote("There are 6.5 letters on average, and 7.5 tokens", np.arange(1, 13).mean(), np.arange(2, 14).mean())
-    lesson.quote("(ln 12 + 6.5 ln 26) / 7.5 = 3.155", 12, 6.5, 26, 7.5, run.counting)
+    lesson.quote("(ln 12 + 6.5 ln 26) / 7.5 = 3.155", 12, 6.5, 26, 7.5, counting)
     gpt2 = 0.02 * 768**0.5  # the size of a logit at the start
     lesson.check("a new GPT-2 is bold by half the variance of its logits", abs(gpt2**2 / 2 - 0.15), 0.005)
     lesson.quote("exp(−0.02) = 0.98", -0.02, np.exp(-0.02))

@@ -131,9 +131,6 @@ def quote_heads_taken_out(lesson, run):
     """Which heads are missed."""
     lost = run.lost
     assert min(lost, key=lost.get)[:2] == ("0", 3) or lesson.fast
-    lesson.quote(
-        "its weight there is 0.01, and 0.99 lies on the token itself", run.before_it[3], run.itself[3], full_only=True
-    )
     lesson.quote("79 of 100 tokens are still right", lost["1", 2, "mean"], 100, within=0.03, full_only=True)
     zero, mean = (100 * run.right(run.two) - lost["0", 1, kind] for kind in ("zero", "mean"))
     lesson.quote(
@@ -153,19 +150,18 @@ def check_a_key_taken_out(lesson, run):
 
 def check_the_example(lesson, run):
     """Composition in the model of "stop"."""
-    lesson.example("decoder.self.p", np.array(run.maps))
-    lesson.example("decoder.self.o", np.array(run.outputs))
-    lesson.example("cross.s[0]", sum(run.split.values()))
+    numbers = run.example
+    written = run.own + sum(head @ rows for head, rows in zip(run.o, np.split(run.W_o, 2), strict=True))
+    norm = {name: numbers[f"decoder.norm1.{name}"] for name in ("mu", "sigma", "gamma", "beta")}
+    total = written + numbers["decoder.self.b_o"]
+    normed = norm["gamma"] * (total - norm["mu"]) / norm["sigma"] + norm["beta"]
+    query = normed @ run.W_q + numbers["cross.b_q"][:3]
+    lesson.example("cross.s[0]", query @ run.keys.T / np.sqrt(3))  # the shares, and what the biases add
     lesson.quote("0.92 of its weight", run.example["cross.p"][0, 4, 0])
-    lesson.quote("The other 0.08 goes to «t»", run.example["cross.p"][0, 4, 1])
-    assert run.maps[1][4].argmax() == 2, "head 1 does not look at «o» most"
-    lesson.quote(
-        "Of a lead of 22.74, head 1 of self-attention brings 16.53, and the row's own token and position only 2.51",
-        sum(run.lead.values()),
-        1,
-        run.lead["head 1"],
-        run.lead["own token"],
-    )
+    assert numbers["decoder.self.p"][1, 4].argmax() == 2, "head 1 does not look at «o» most"
+    lesson.quote("Of a lead of 22.74 over «p»", run.whole_lead)
+    lesson.quote("head 1 of self-attention brings 16.53, and the row's own token and position only 2.51",
+                 1, run.lead["head 1"], run.lead["own token"])  # fmt: skip
 
 
 def check_answers(lesson, run):
