@@ -24,7 +24,8 @@ from contextlib import ExitStack
 from functools import partial
 from types import SimpleNamespace
 
-from support.lab import BLUE, GREEN, GREY, ORANGE, begin, error, plt
+from support.chart import edge_of_stability, switched, two_valleys
+from support.lab import begin, error
 
 import numpy as np
 
@@ -96,6 +97,7 @@ def steps_until(far, product):
 
 away = steps_until(100, 2.1)
 lesson.compare("steps until the distance is more than 100", guess, away)
+lesson.save(two_valleys(rate=1.5), "valley")
 
 # %% [markdown]
 # It takes 49 steps, and after ten of them you are only 2.6 away. A rate that is a little too large looks harmless for a
@@ -116,6 +118,13 @@ lesson.compare("steps until the distance is more than 100", guess, away)
 #
 # One learning rate serves them all, so the steepest valley, whose λ is called the *sharpness*, sets the limit of 2/λ.
 # The flat valleys pay for it, because with a factor just below 1 they take very long.
+#
+# ![Ten steps in a steep valley and in a flat one, with the same rate](../plots/24_sharpness_valley.png)
+#
+# Here are two of them, ten steps in each, with lr = 1.5/λ for the λ of the left one. There descent jumps from wall to
+# wall, and 0.001 of its way is left. On the right, where the valley is a tenth as steep, 0.20 is left. It would arrive
+# in one step with a rate of 10/λ, but with 2.1/λ the left one already climbs out. (On the site, the picture has a
+# slider for the rate.)
 
 # %% [markdown]
 # ## A matrix that nobody writes down
@@ -206,7 +215,7 @@ def power(product, u, steps):
 product = partial(times_J, theta=theta, model=model, batch=batch)
 found, top = power(product, u, 12)
 J = np.array([product(row) for row in np.eye(len(theta))])  # the whole matrix, to compare
-eigenvalues, eigenvectors = np.linalg.eigh(J)  # the smallest first
+eigenvalues = np.linalg.eigvalsh(J)  # the smallest first
 print("power iteration:", *(f"{value:.4f}" for value in found[[0, 1, 2, 3, 4, 11]]))
 print("of the whole matrix, the largest:", *(f"{value:.4f}" for value in eigenvalues[:-5:-1]))
 print("and the smallest:", *(f"{value:.4f}" for value in eigenvalues[:3]))
@@ -296,26 +305,8 @@ for run in (slow, quick):
 lesson.check("length of J u − λ u, beside λ, at worst", max(slow.residuals + quick.residuals), 4e-3)
 
 # %%
-figure, (left, middle, right) = plt.subplots(1, 3, figsize=(8.1, 3.1))
-left.plot(1000 * LRS, after, color=BLUE)
-left.plot(1000 * LRS, parabola, "--", color=ORANGE)
-left.axhline(L, color=GREY, linewidth=0.8)
-left.axvline(2000 / sharpness, color=GREEN, linewidth=1)
-for text, x, y, color in (
-    ("the loss", 13.1, 0.15, BLUE),
-    ("from g\nand J", 7.0, 0.26, ORANGE),
-    ("2/λ", 4.1, 0.36, GREEN),
-):
-    left.text(x, y, text, color=color)
-left.set(title="One step of our model", xlabel="learning rate / 0.001", ylabel="loss after the step", ylim=(0, 0.4))
-for run, color in ((slow, BLUE), (quick, ORANGE)):
-    middle.plot(EVERY * np.arange(len(run.sharp)), run.sharp, color=color, linewidth=1.2, label=f"lr = {run.lr}")
-    middle.axhline(2 / run.lr, color=color, linewidth=1, linestyle="--")
-    right.plot(run.losses, color=color, linewidth=1)
-middle.set(title="Sharpness, and 2/lr", xlabel="step", ylabel="largest eigenvalue", ylim=(0, 80))
-middle.legend(fontsize=8, loc="upper right")
-right.set(title="The loss falls all the same", xlabel="step", ylabel="loss (nats a token)", ylim=(0.5, 3.3))
-lesson.save(figure)
+steps_of_one = {"rate": LRS, "loss": after, "parabola": parabola, "before": L, "limit": 2 / sharpness}
+lesson.save(edge_of_stability(steps_of_one, (slow, quick), EVERY))
 
 # %% [markdown]
 # ![One step and its limit; the sharpness of two runs, and their losses](../plots/24_sharpness.png)
@@ -367,18 +358,7 @@ halved, doubled, late_halved = (
     switch(slow, AT[1], 0.08, 200),
     switch(quick, AT[2], 0.04, 200),
 )
-figure, panels = plt.subplots(1, 2, figsize=(7.6, 2.9), sharey=True)
-both = ("Halved", quick, halved), ("Doubled", slow, doubled)
-for panel, (title, before, behind), at in zip(panels, both, AT[:2], strict=True):
-    for run, first, count, color in ((before, 0, at // EVERY + 1, BLUE), (behind, at, len(behind.sharp), ORANGE)):
-        sharp = run.sharp[:count]
-        steps = first + EVERY * np.arange(len(sharp))
-        panel.plot(steps, sharp, color=color, linewidth=1.2, label=f"lr = {run.lr}")
-        panel.hlines(2 / run.lr, steps[0], steps[-1], color=color, linewidth=1, linestyle="--")
-    panel.set(title=title, xlabel="step", ylim=(0, 80))
-    panel.legend(fontsize=8, loc="lower right")
-panels[0].set_ylabel("largest eigenvalue")
-lesson.save(figure, "switch")
+lesson.save(switched({"Halved": (quick, halved, AT[0]), "Doubled": (slow, doubled, AT[1])}, EVERY), "switch")
 for name, run in (("halved", halved), ("doubled", doubled), ("halved late", late_halved)):
     print(f"{name}, every {EVERY} steps from there:", *(f"{value:.0f}" for value in run.sharp))
 
@@ -431,13 +411,12 @@ for lr in (0.1, 0.15):
 # Power iteration throws away what it has seen. Lanczos keeps it: each new product is made perpendicular to all earlier
 # directions, and what is left, scaled to length 1, is the next one. In these directions J becomes a small matrix, with
 # u·(J u) on its diagonal, the length of what was left beside it, and 0 elsewhere. Its eigenvalues at *both* ends are
-# soon those of J. On paper it is enough to take out the last two directions, as J is symmetric. Then the others are
-# perpendicular by themselves.
+# soon those of J. As J is symmetric, on paper it is enough to take out the last two directions.
 
 
 # %%
 def lanczos(product, u, steps, again=True):
-    """The small matrix's eigenvalues, and the directions; without `again`, only the last two are taken out."""
+    """The small matrix's eigenvalues; without `again`, only the last two directions are taken out."""
     basis, diagonal, beside = np.zeros((steps, len(u))), np.zeros(steps), np.zeros(steps)
     for step in range(steps):
         basis[step] = u / np.linalg.norm(u)
@@ -447,23 +426,20 @@ def lanczos(product, u, steps, again=True):
         for _ in range(2):  # rounding leaves a little, so twice
             u = u - (earlier @ u) @ earlier
         beside[step] = np.linalg.norm(u)
-    return np.linalg.eigvalsh(np.diag(diagonal) + np.diag(beside[:-1], 1) + np.diag(beside[:-1], -1)), basis
+    return np.linalg.eigvalsh(np.diag(diagonal) + np.diag(beside[:-1], 1) + np.diag(beside[:-1], -1))
 
 
-(with_all, _), (with_two, directions) = (lanczos(product, u, 40, again) for again in (True, False))
+with_all, with_two = (lanczos(product, u, 40, again) for again in (True, False))
 print("all taken out:     ", *(f"{value:.4f}" for value in with_all[:-5:-1]), "... ", f"{with_all[0]:.4f}")
 print("the last two only: ", *(f"{value:.4f}" for value in with_two[:-5:-1]), "... ", f"{with_two[0]:.4f}")
-parts = np.abs(directions @ eigenvectors[:, -1])  # how much of the first eigenvector is in each direction
-print("the first eigenvector's part:", *(f"{number}: {parts[number - 1]:.0e}" for number in (2, 6, 10, 12, 14, 15)))
 lesson.check("40 products: the four largest", error(with_all[-4:], eigenvalues[-4:]), 1e-9)
 lesson.check("and the smallest", error(with_all[:1], eigenvalues[:1]), 1e-9)
 
 # %% [markdown]
 # With all of them taken out, 40 products give the four largest eigenvalues and the smallest. With the last two only,
-# the four largest are 332.3692 four times. J has this eigenvalue once; the rest are *ghosts*. The second direction is
-# nearly the first eigenvector itself, and the tenth has less than 1e-8 of it. But what rounding leaves along it is no
-# longer taken out, and each of the next products makes it 30 times larger or more, so around the fifteenth direction it
-# is found again. (You write this method in the exercise 24_lanczos.)
+# the four largest are 332.3692 four times. J has this eigenvalue once; the rest are *ghosts*. What rounding leaves
+# along the first eigenvector is no longer taken out, each product makes it larger, and soon it is found again. (You
+# write this method in the exercise 24_lanczos.)
 #
 # ### Momentum, Adam, and batches
 #

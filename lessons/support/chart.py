@@ -1,4 +1,4 @@
-"""Pictures of lesson 14, what a row sees and where two models look, of 15, the findings, and of 16, two curves.
+"""Pictures of lesson 14, what a row sees and where two models look, of 15, the findings, of 16, two curves, and of 24.
 
 lesson.save(shift_table(TARGET_IN, TARGET_OUT, p_right), "shift")
 lesson.save(copy_and_reverse("equation", maps, lengths, curves))
@@ -7,6 +7,9 @@ lesson.save(valley(right, half_right), "descent")
 lesson.save(findings_chart(table, found, solves, columns))
 lesson.save(trail({2: gradient_errors, 4: more_gradient_errors}), "trail")
 lesson.save(averages_and_beams(when, last, averaged, lengths, right))
+lesson.save(two_valleys(rate=1.5), "valley")
+lesson.save(edge_of_stability(one_step, (slow, quick), every=25))
+lesson.save(switched({"Halved": (quick, halved, 200), "Doubled": (slow, doubled, 600)}, every=25), "switch")
 """
 
 from collections.abc import Mapping, Sequence
@@ -169,4 +172,57 @@ def averages_and_beams(
     panel.set(title="Wider beams", xlabel="beam", ylabel="mean length of the answer (tokens)")
     panel.set_xticks(range(len(beams)), [str(beam) for beam in beams])
     panel.legend()
+    return figure
+
+
+def two_valleys(rate: float) -> "Figure":
+    """Lesson 24: ten steps of descent in a steep valley and in one a tenth as steep, with the rate in units of 1/λ."""
+    figure, panels = plt.subplots(1, 2, figsize=(7.6, 2.6), sharey=True)
+    across = np.linspace(-1.3, 1.3, 105)
+    for panel, curvature, title in zip(panels, (1.0, 0.1), ("steep: λ", "flat: λ/10"), strict=True):
+        places = (1 - rate * curvature) ** np.arange(11)
+        panel.plot(across, across**2 * curvature / 2, color=GREY, linewidth=1)
+        panel.plot(places, places**2 * curvature / 2, "o-", color=BLUE, linewidth=0.8, markersize=4)
+        panel.set(title=title, xlabel="θ", ylim=(-0.05, 0.7))
+    panels[0].set_ylabel("loss")
+    return figure
+
+
+def edge_of_stability(one_step: Mapping[str, Any], runs: Sequence[Any], every: int) -> "Figure":
+    """Lesson 24: the loss after one step of each rate; the sharpness of the runs, every so many steps; their losses."""
+    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(8.1, 3.1))
+    left.plot(1000 * one_step["rate"], one_step["loss"], color=BLUE)
+    left.plot(1000 * one_step["rate"], one_step["parabola"], "--", color=ORANGE)
+    left.axhline(one_step["before"], color=GREY, linewidth=0.8)
+    left.axvline(1000 * one_step["limit"], color=GREEN, linewidth=1)
+    for text, x, y, color in (
+        ("the loss", 13.1, 0.15, BLUE),
+        ("from g\nand J", 7.0, 0.26, ORANGE),
+        ("2/λ", 4.1, 0.36, GREEN),
+    ):
+        left.text(x, y, text, color=color)
+    left.set(title="One step of our model", xlabel="learning rate / 0.001", ylabel="loss after the step", ylim=(0, 0.4))
+    for run, color in zip(runs, (BLUE, ORANGE), strict=True):
+        steps = every * np.arange(len(run.sharp))
+        middle.plot(steps, run.sharp, color=color, linewidth=1.2, label=f"lr = {run.lr}")
+        middle.axhline(2 / run.lr, color=color, linewidth=1, linestyle="--")
+        right.plot(run.losses, color=color, linewidth=1)
+    middle.set(title="Sharpness, and 2/lr", xlabel="step", ylabel="largest eigenvalue", ylim=(0, 80))
+    middle.legend(fontsize=8, loc="upper right")
+    right.set(title="The loss falls anyway", xlabel="step", ylabel="loss (nats a token)", ylim=(0.5, 3.3))
+    return figure
+
+
+def switched(changes: Mapping[str, tuple[Any, Any, int]], every: int) -> "Figure":
+    """Lesson 24: the sharpness of runs whose rate is changed at a step: {title: (before, after it, step)}."""
+    figure, panels = plt.subplots(1, 2, figsize=(7.6, 2.9), sharey=True)
+    for panel, (title, (before, behind, at)) in zip(panels, changes.items(), strict=True):
+        for run, first, count, color in ((before, 0, at // every + 1, BLUE), (behind, at, len(behind.sharp), ORANGE)):
+            sharp = run.sharp[:count]
+            steps = first + every * np.arange(len(sharp))
+            panel.plot(steps, sharp, color=color, linewidth=1.2, label=f"lr = {run.lr}")
+            panel.hlines(2 / run.lr, steps[0], steps[-1], color=color, linewidth=1, linestyle="--")
+        panel.set(title=title, xlabel="step", ylim=(0, 80))
+        panel.legend(fontsize=8, loc="lower right")
+    panels[0].set_ylabel("largest eigenvalue")
     return figure
