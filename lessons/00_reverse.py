@@ -336,6 +336,8 @@ lesson.compare("words of 13 letters that are right, in per cent", guess_13, 100 
 # 1. The loss is 0.02 nats per token. What is the typical (geometric mean) probability of the right token?
 # 2. What is the loss of a model that gives the right token 0.9 nine times, and 0.0001 once? What does this say?
 # 3. Early in the training not a single word is right. Why is the loss useful already?
+# 4. *Somewhere else.* Three fresh classifiers tell ten kinds of pictures apart. Before training, their losses are 2.31,
+#    4.0 and 0.9. What do you say of each?
 
 # %% [markdown]
 # ## Answers
@@ -344,6 +346,9 @@ lesson.compare("words of 13 letters that are right, in per cent", guess_13, 100 
 # 2. (9 · 0.105 + 9.210) / 10 = 1.016. The one certain mistake costs nearly ten times as much as all the rest.
 # 3. A word is right only if all its tokens are, and by chance that hardly ever happens. The loss moves from the first
 #    step on.
+# 4. ln 10 = 2.303, so the logits of the first are nearly equal, as they should be. The second is bold without knowing
+#    anything: its logits are too large. The third knows answers that nobody has taught it, so they leak into what it
+#    reads.
 #
 # The exercise. First: the line is still there for the palindrome and for `aaaaaaaaaa`. Any a would do, but the model
 # does not know beforehand that this word is special, so it applies its rule of positions. In a word of 14 letters, the

@@ -416,6 +416,8 @@ lesson.check("dy = 1: the doubled one passes", np.abs(2 * centre_backward(ones) 
 # 2. Why may h be 1e-30, although 1 + 1e-30 is 1 in float64?
 # 3. A test along one random direction passes. Can an entry of the gradient still be wrong?
 # 4. A function has `if x > 0:` inside. Is the complex step still allowed?
+# 5. *Somewhere else.* An account of 1 grows by 3 % for 30 years, and a program computes the result in a loop. How do
+#    you find, to all digits and without a formula, how fast the result changes with the rate?
 
 # %% [markdown]
 # ## Answers
@@ -436,6 +438,9 @@ lesson.check("dy = 1: the doubled one passes", np.abs(2 * centre_backward(ones) 
 # 3. In exact arithmetic only by an accident of probability 0. In floating point, a mistake that is tiny compared with
 #    the whole sum can hide. Then use several directions, or go entry by entry.
 # 4. Yes, if the comparison looks at the real part and x is not exactly 0. The step never changes the branch.
+# 5. Run the loop with the rate 0.03 + 1e-30i, and divide the imaginary part of the result by 1e-30. That gives 70.70,
+#    and so does the formula, 30 · 1.03²⁹. It works for any program whose steps take complex numbers and whose
+#    comparisons look at real parts.
 #
 # The exercise. The terms with h², h³ and h⁴ cancel in the sum. What is left is of order h⁵, and the division makes it
 # h⁴. The V is lowest about where h⁴ = eps / h, so h = eps^(1/5) = 7e-4, and the error is eps^(4/5) = 3e-13. The

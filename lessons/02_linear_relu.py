@@ -5,7 +5,7 @@
 #
 # **The output of a layer should change; how much of that is up to each weight, each bias and each input?**
 #
-# 11 min, with a pencil 30, going deeper 5 · runs in 60 s (fast: 8 s) · needs 01 · difficulty 2 of 5 · paper: section
+# 11 min, with a pencil 30, going deeper 6 · runs in 60 s (fast: 8 s) · needs 01 · difficulty 2 of 5 · paper: section
 # 3.3, equation 2
 #
 # ## 110 numbers and one complaint
@@ -381,6 +381,9 @@ lesson.check("complex step along the direction", error(loss_at(1e-30j).imag / 1e
 # 3. You check a large ReLU network by differences. Three of many thousand entries are wrong by a few per cent. Is there
 #    a mistake?
 # 4. A unit is off for every token of every batch. Can training switch it on again?
+# 5. *Somewhere else.* A convolution slides three weights over a row of numbers: y_n = Σ_i x_(n+i) W_i with i = 0, 1, 2.
+#    Which outputs does W_i touch, and which x_m? What are dW and dx for x = (1, 2, 3, 4), W = (1, 0, −1) and dy = (1,
+#    10)?
 
 # %%
 # This gives away exercise 1. Skip it until you have your own answer.
@@ -408,6 +411,9 @@ lesson.check("exercise 1: dW = (xᵀ dy + dyᵀ x) W", error((x.T @ dy + dy.T @ 
 #    mistake stays. Or take the complex step.
 # 4. Not through its own weights, whose gradients are all 0. But the layers below still learn and change x, and that can
 #    make its sum positive.
+# 5. W_i touches all outputs, each with the slope x_(n+i), so dW_i = Σ_n dy_n x_(n+i), and dW = (21, 32, 43). x_m
+#    touches the outputs n = m − i, at most three, so dx_m = Σ_i dy_(m−i) W_i over those that exist, and dx = (1, 10,
+#    −1, −10).
 #
 # The exercise. First: dx = dy W Wᵀ. W is used twice, so dW has two terms. With r = x W held fixed, y = r Wᵀ gives the
 # term dyᵀ r, which is dyᵀ x W. With Wᵀ held fixed, dr = dy W, and r = x W gives the term xᵀ dr, which is xᵀ dy W.

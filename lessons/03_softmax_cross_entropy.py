@@ -347,6 +347,9 @@ show("the two losses", [naive, exact], ["from p", "from the logits"], ["not smoo
 #    as a smaller learning rate?
 # 3. A model with V = 37,000 and ε = 0.1 reports 1.50 nats. How far is it from the best that it can do?
 # 4. Why should a test of a softmax's backward pass have at least three entries in a row?
+# 5. *Somewhere else.* A filter for spam has one logit z, p = 1/(1 + exp(−z)), and pays −ln p for spam and −ln(1 − p)
+#    for other mail. What is the gradient of z? And if it paid (1 − p)² for spam, how much would it learn from a spam
+#    mail to which it gave p = 0.001?
 
 # %%
 survivor = descend(np.array([0.4, 0.35, 0.25]), True, 20000, np.zeros(3))[-1]
@@ -369,6 +372,9 @@ print("survivor", survivor.round(3), "two tokens", two.round(4))
 # 3. 0.123 nats, since the floor is 1.377.
 # 4. With two entries the diagonal of J alone leads to the right place. The lost entries only cost a factor of 2 in
 #    speed.
+# 5. p − p* once more, with p* = 1 for spam and 0 for other mail, because the sigmoid is the softmax of the two logits z
+#    and 0. So that mail gets −0.999. With the square it gets −2 (1 − p) · p (1 − p) = −0.002, next to nothing: a
+#    sigmoid that is sure is flat, and here no 1/p makes up for it.
 #
 # The exercise. First: the speed is 2 / (1/p*_0 + 1/p*_1 + 1/p*_2), and the third token survives if 1 − speed/p*_2 > 0,
 # which is p*_2 (1/p*_0 + 1/p*_1) > 1. Second: `np.where(one_hot == 1, 1 - eps, eps / (V - 1))`. No line of backward

@@ -5,7 +5,7 @@
 #
 # **How does a letter become a vector, and what does a matrix learn that is used in three places?**
 #
-# 10 min, with a pencil 30, going deeper 6 · runs in 45 s (fast: 9 s) · needs 01, 02, 03 · difficulty 2 of 5 · paper:
+# 10 min, with a pencil 30, going deeper 7 · runs in 45 s (fast: 9 s) · needs 01, 02, 03 · difficulty 2 of 5 · paper:
 # section 3.4
 #
 # ## A letter is not a number
@@ -422,6 +422,9 @@ lesson.check("a dot product of two tokens grows by C", error(growth, 512.0), 1e-
 # 2. A gradient check with the ids 3, 1, 4, 5 passes for `dE[ids] += de`. Why?
 # 3. Which rows of dE are 0 for the lookup, and which for the output?
 # 4. Your fresh model with V = 29 has a first loss of 27.1. What is the likely mistake?
+# 5. *Somewhere else.* A shop has a vector for each of 10,000 customers and for each of 500 goods, and predicts a
+#    purchase from their dot product. A batch has 64 purchases, two of them by the same customer. Which rows of the
+#    table of customers get a gradient, and what does `d_customers[ids] += d` lose?
 
 # %% [markdown]
 # ## Answers
@@ -440,6 +443,8 @@ lesson.check("a dot product of two tokens grows by C", error(growth, 512.0), 1e-
 # 2. No id comes twice, and then the line is right. Test with repeats.
 # 3. Lookup: the rows of all tokens that were not read. Output: none, because p is never exactly 0.
 # 4. A tied matrix of size 1, or something else that makes the logits far too large: ln 29 is 3.4.
+# 5. Only the rows of the 63 customers in the batch. The one who has bought twice gets the sum of two gradients, of
+#    which the line keeps the second alone. The table of goods loses more, since many people buy the same.
 #
 # The exercise, second part: with y/√C the variance of a logit is that of E_wc, so E must have size 1. The input is then
 # √C times as large as in "no factor", as in the paper's form. It is the same function as the paper's, with the factor

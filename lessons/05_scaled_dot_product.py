@@ -387,6 +387,8 @@ different = error(attention(q, k, v)[0], kernel_regression(q, k, v, np.sqrt(D)))
 # 3. T5 does not divide. Its initial W_q has entries smaller by √D instead. What is the same at the start as with the
 #    division, and what is not?
 # 4. Popular texts print the softmax of [0.5, 0.3, −∞] as [0.625, 0.375, 0]. What did they compute?
+# 5. *Somewhere else.* A search for photos compares a query with each photo by a dot product of two vectors of length 1,
+#    with 512 numbers each. Should it divide these scores by √512 before a softmax?
 
 # %% [markdown]
 # ## Answers
@@ -405,6 +407,9 @@ different = error(attention(q, k, v)[0], kernel_regression(q, k, v, np.sqrt(D)))
 # 3. The scores are the same, and so are weights, answers and ds. But dq = ds k lacks the division, so the gradient of
 #    W_q is √D times as large, for a W_q that is √D times smaller. (That of W_k is the same: its factor q is smaller.)
 # 4. The scores divided by their sum, 0.5/0.8 and 0.3/0.8. The softmax is [0.550, 0.450, 0].
+# 5. No, it should multiply them. The squares of a vector sum to 1, so each number has the mean square 1/512, and the
+#    dot product of two random vectors has the variance 1/512, a size of 0.044. A softmax of such scores gives all
+#    photos nearly the same weight. The division is for numbers of size 1, as queries and keys have them at the start.
 #
 # ### To the exercise
 #

@@ -5,7 +5,7 @@
 #
 # **The model hesitates. How does the gradient know where it should have looked?**
 #
-# 10 min, with a pencil 35, going deeper 10 · runs in 5 s (fast: 5 s) · needs 01, 02, 03, 05 · difficulty 3 of 5 ·
+# 10 min, with a pencil 35, going deeper 11 · runs in 5 s (fast: 5 s) · needs 01, 02, 03, 05 · difficulty 3 of 5 ·
 # paper: section 3.2.1, equation 1
 #
 # ## Who is to blame?
@@ -423,6 +423,9 @@ print(f"a lead of 40: the largest gradient of a score is {deaf:.1e}")
 # 4. What must forward remember for backward? Must it keep s? And o?
 # 5. Count the multiplications in the matrix products, forward and backward. What is the ratio? And if backward computes
 #    the weights again?
+# 6. *Somewhere else.* A mixture of experts returns y = Σ_i p_i f_i, where f_i is what expert i says, and p the softmax
+#    of a gate's scores s. For one token p = (0.7, 0.2, 0.1), and the products dy·f_i are 1, −2 and 0. Which scores
+#    should rise? What does an expert with p_i = 0 learn?
 
 # %% [markdown]
 # ## Answers
@@ -444,6 +447,9 @@ print(f"a lead of 40: the largest gradient of a score is {deaf:.1e}")
 # 4. q, k, v and p are enough. The five lines use neither s nor o.
 # 5. Each product has T S D multiplications: 2 forward, 4 backward, so twice as many. With the weights computed again it
 #    is 2.5 times as many.
+# 6. The average price is 0.7 · 1 − 0.2 · 2 = 0.3, and ds_i = p_i (dy·f_i − 0.3), which is (0.49, −0.46, −0.03). So the
+#    second score should rise, and a little the third. With p_i = 0 the score gets no gradient, and the expert gets none
+#    either, as df_i = p_i dy: nobody calls it, so it never learns.
 #
 # ### To the exercise
 #

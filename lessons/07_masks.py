@@ -5,7 +5,7 @@
 #
 # **How do you keep a row from reading what it must write, and how would you notice if it does?**
 #
-# 12 min, with a pencil 35, going deeper 4 · runs in 60 s (fast: 10 s) · needs 01, 02, 03, 05, 06 · difficulty 2 of 5 ·
+# 12 min, with a pencil 35, going deeper 5 · runs in 60 s (fast: 10 s) · needs 01, 02, 03, 05, 06 · difficulty 2 of 5 ·
 # paper: sections 3.1 and 3.2.3
 #
 # ## The answer is in the next row
@@ -449,6 +449,9 @@ lesson.save(figure, "finite")
 # 2. A causal language model gets sequences padded at the end. Why does it need no padding mask?
 # 3. Which loss on random letters does a model without any mask reach?
 # 4. A mask lets row t see only rows before t. Which loss on random letters? And what would you notice on real text?
+# 5. *Somewhere else.* A network forecasts a series. In each of its four layers, a convolution makes y_t from x_(t−1),
+#    x_t and x_(t+1). What does the leak test say, and how do you repair it? What if each series is first divided by its
+#    largest value?
 
 # %% [markdown]
 # ## Answers
@@ -469,6 +472,9 @@ lesson.save(figure, "finite")
 # 4. ln 16: there is no leak, and a random letter says nothing about the next one. On real text you would hardly notice,
 #    because the residual connection (lesson 11) hands each row its own token. Only the `reach` of the attention alone
 #    tells you, not that of the whole model.
+# 5. It says 4: each layer looks one step ahead, and layers add up. Let y_t be made from x_(t−2), x_(t−1) and x_t. The
+#    largest value may stand anywhere, so the division brings the whole future into every row, and the test finds it if
+#    the value that it changes is, or becomes, the largest.
 #
 # ### To the exercise
 #

@@ -5,7 +5,7 @@
 #
 # **A token needs two things at once. How do several attentions fit into one, and what do they cost?**
 #
-# 12 min, with a pencil 35, going deeper 6 · runs in 15 s (fast: 12 s) · needs 01, 02, 04, 05, 06, 07 · difficulty 3 of
+# 12 min, with a pencil 35, going deeper 7 · runs in 15 s (fast: 12 s) · needs 01, 02, 04, 05, 06, 07 · difficulty 3 of
 # 5 · paper: section 3.2.2
 #
 # ## One question is not enough
@@ -434,6 +434,9 @@ for heads, best in seconds.items():
 # 2. How many parameters does a layer with C = 512 have for H = 16? And for H = 16 if D stays at 64?
 # 3. Why is the backward pass of merge a split, and not one of the many other maps that undo its shape?
 # 4. The W_v of your model has a gradient of exactly 0, and the gradient check passes. What do you look for?
+# 5. *Somewhere else.* A picture has the shape (height, width, 3), with three colors for each pixel. A colleague needs
+#    (3, height, width), and writes `picture.reshape(3, height, width)`. What is in the first of the three planes? What
+#    should the line be?
 
 # %% [markdown]
 # ## Answers
@@ -453,6 +456,8 @@ for heads, best in seconds.items():
 #    permutation is its inverse.
 # 4. A line that should use W_v and does not. The gradient check cannot see it: 0 is the right gradient of a parameter
 #    that nobody uses.
+# 5. The upper third of the picture, in all three colors, one after another. A plane must have a part of the colors of
+#    all pixels, and not all colors of a part of the pixels: `picture.transpose(2, 0, 1)`.
 #
 # ### To the exercise
 #

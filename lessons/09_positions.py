@@ -453,6 +453,8 @@ lesson.check("and equal to the library's", error(learned.P.grad, dPE), 1e-14)
 # 2. Why does PE need slow hands, and why fast ones?
 # 3. Why has PE no backward, while learned positions need a sum over the batch?
 # 4. All PE_t have the same length. How long are they for C = 512?
+# 5. *Somewhere else.* A model gets the hour of the day, 0 to 23. What is wrong with the number itself, and which two
+#    features would you give it instead? Is "three hours later" the same matrix at every hour?
 
 # %% [markdown]
 # ## Answers
@@ -471,6 +473,9 @@ lesson.check("and equal to the library's", error(learned.P.grad, dPE), 1e-14)
 #    from one to the next. Together they are like the digits of a number.
 # 3. A table that is fixed gets no gradient. A learned row is used once by each sequence, and gradients of uses add.
 # 4. The square of the length is Σ_i cos(0) = C/2 = 256, so 16. A letter's √C e has about √512 = 22.6.
+# 5. The hours 23 and 0 are neighbors, and their numbers are 23 apart. Give it a hand that goes round once a day, sin(2π
+#    hour/24) and cos(2π hour/24). Then any two neighbors are 0.261 apart, and so are these two. Three hours later is a
+#    rotation by 45°, whatever the hour.
 #
 # ### Exercise
 #

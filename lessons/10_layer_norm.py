@@ -5,7 +5,7 @@
 #
 # **What keeps a token's numbers at one size through all layers, and what does that do to the gradient?**
 #
-# 11 min, with a pencil 35, going deeper 6 · runs in 3 s (fast: 3 s) · needs 01, 02, 05, 06 · difficulty 3 of 5 · paper:
+# 11 min, with a pencil 35, going deeper 7 · runs in 3 s (fast: 3 s) · needs 01, 02, 05, 06 · difficulty 3 of 5 · paper:
 # section 3.1 (the "Norm" in "Add & Norm"); Ba, Kiros and Hinton 2016
 #
 # ## Sizes that nobody chose
@@ -397,6 +397,9 @@ lesson.check("RMSNorm: dx equal to the library's", error(dx_rms, layer.backward(
 # 2. Why do dγ and dβ sum over the tokens, when the means in dx run over the features?
 # 3. A token has σ = 0.01, and ε = 1e-5. How much of dx̂ along x̂ gets through, compared with other directions?
 # 4. Your dx sums to 1e-17 for each token, and its cosine with x̂ is 0.4. Where do you look?
+# 5. *Somewhere else.* BatchNorm normalizes each feature over the N examples of a batch, where LayerNorm normalizes each
+#    example over its features. Which means in dx change? To which two vectors is a feature's gradient orthogonal, and
+#    on whose numbers does the gradient of one example depend?
 
 # %% [markdown]
 # ## Answers
@@ -415,6 +418,9 @@ lesson.check("RMSNorm: dx equal to the library's", error(dx_rms, layer.backward(
 # 2. A sum belongs where one number is used many times. All tokens use γ_i. All features of a token use its μ and σ.
 # 3. ε/σ² = 1e-5/1e-4, a tenth.
 # 4. In the path through σ. It may be missing, or divide by C where the forward pass divides by C − 1.
+# 5. The formula stays, and its means run over the examples. The N gradients of a feature are orthogonal to the vector
+#    of ones and to the feature's x̂, both over the batch. So the gradient of an example depends on all others, and its
+#    y does, too: it changes with the company that it happens to be in.
 #
 # ### Exercise
 #

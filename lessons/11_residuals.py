@@ -449,6 +449,9 @@ for placement, stack in untrained.items():
 # 3. You forget to switch dropout off when you use the model. Is the mean of the sum wrong? What is wrong?
 # 4. A colleague measures |dx| in an untrained post-norm stack, finds no vanishing, and leaves out warm-up. What do you
 #    say?
+# 5. *Somewhere else.* A DenseNet puts x and f(x) side by side, y = [x | f(x)], instead of adding them. What is dx? Does
+#    each of the two still get the whole gradient? How wide is a row of 32 features after 12 such layers, if each adds
+#    32?
 
 # %% [markdown]
 # ## Answers
@@ -469,6 +472,8 @@ for placement, stack in untrained.items():
 # 3. The mean is right, because the mask has the mean 1. But the numbers have noise, which is different in each run, and
 #    later layers are not linear, so even the mean of the model's output changes.
 # 4. That the gradient is large before the first step says nothing about the second. Measure again after ten steps.
+# 5. Cut dy in two: dx is its first part, plus what f's backward makes of the second. So each gets its own piece, and
+#    not the whole, but x still has a path on which nothing is multiplied. The row has 32 + 12 · 32 = 416 features.
 #
 # ### Exercise
 #

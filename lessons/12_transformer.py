@@ -539,6 +539,8 @@ print(f"a changed last token moves earlier rows by {moved[right_attend]:.2g}; sw
 # 3. A source is padded. Does the row of dM of a padded token get any gradient?
 # 4. Your model agrees with the complex step to 15 digits along random directions, and does not learn. Name three
 #    possible reasons.
+# 5. *Somewhere else.* A model sends its rows 12 times through one and the same layer, with one set of weights, as
+#    ALBERT does. What is the gradient of these weights? What does the check along a random direction move?
 
 # %% [markdown]
 # ## Answers
@@ -557,6 +559,9 @@ print(f"a changed last token moves earlier rows by {moved[right_attend]:.2g}; sw
 # 3. No. Nobody attends to it, so its weights, its dk and its dv are 0, and so is its row of dM.
 # 4. For example: a mask that lets the decoder see the answer, targets that are not shifted, a learning rate that is far
 #    too large or too small, gradients that are not set to 0 between steps, padding that counts in the loss.
+# 5. The sum of 12 gradients, one for each time. θ has the weights once, so u has one part for them, and the imaginary
+#    step is felt in all 12 places; in one place alone, it would check one of 12 shares. An example with one number: y =
+#    weight³ x, with weight 2 and x = 1, has three shares of weight² = 4, and the slope 12.
 #
 # ### Exercise
 #

@@ -408,6 +408,8 @@ lesson.check("all gradients times 0.1: the same weights after 100 steps, except 
 # 3. A model does not share E with its output, and a token is rare: its row of E has the gradient 0 for thousands of
 #    steps, then g once. How long is that step?
 # 4. The gradients are pure noise with mean 0. How long is a typical step of Adam?
+# 5. *Somewhere else.* A thermostat keeps a running mean, mean ← 0.99 mean + 0.01 reading, which begins at 0. The room
+#    has 20 degrees all the time. What does it show after 10 readings, and what should it divide by?
 
 # %% [markdown]
 # ## Answers
@@ -429,6 +431,8 @@ lesson.check("all gradients times 0.1: the same weights after 100 steps, except 
 # 3. m₁ = 0.1 g, m₂ = 0.02 g², and the corrections are 1: about 0.71 lr. In the next steps it moves on, as m₁ decays.
 # 4. m₁ has the variance (1 − β₁)² Σ_i β₁^2i = (1 − β₁)/(1 + β₁) times that of g, and m₂ estimates that of g: about
 #    √(0.1/1.9) = 0.23 lr, in a random direction.
+# 5. It shows 1.91 degrees. The factors of its readings add up to 1 − 0.99¹⁰ = 0.0956, and divided by their sum the mean
+#    is 20 from the first reading on.
 #
 # ### Exercise
 #

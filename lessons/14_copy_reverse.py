@@ -397,6 +397,9 @@ lesson.check("smallest weight on the right place", (np.diag(sharp) / sharp.sum(a
 # 2. The training loss goes to its floor on *random* answers, new ones in every batch. What is wrong?
 # 3. A student leaves the padding out of the sum, but divides by all B·T places. Which gradients change?
 # 4. In `aaaa` any of the four letters would do. Why does the reverse model look at the mirror place?
+# 5. *Somewhere else.* A model writes pictures of 28 × 28 pixels, one pixel after another. What are target_in and
+#    target_out? How many runs does a training step take for a picture, and how many does writing one? Could it go from
+#    the last pixel to the first?
 
 # %% [markdown]
 # ## Answers
@@ -418,6 +421,9 @@ lesson.check("smallest weight on the right place", (np.diag(sharp) / sharp.sum(a
 #    less. Adam hides most of it, because it divides by the size of the gradient.
 # 4. It goes by places. Only the mirror place was right for all words of the training, and it cannot know beforehand
 #    that this word is special.
+# 5. The 784 pixels, one place to the right and with a start in front, and the pixels as they are. (No end is needed, as
+#    all pictures have one length.) One run, and 784. It could: the product of conditional probabilities is the same
+#    thing in any order, if training and writing use the same one.
 #
 # The exercise. First: row t looks at place t + 1, and the row of the last letter at place 0. Second: 1/(B N_i), with
 # N_i tokens in answer i.

@@ -435,6 +435,8 @@ print(f"first loss, mean of 12 seeds: {tied:.2f} with the shared matrix, {untied
 # 2. A model passes the gradient check and copies no word. Name two places where the bug may be.
 # 3. Your first loss is 1.5 where 3.9 was expected. Why is that bad news?
 # 4. The histogram distance is 0.12. What does it prove? And what if it is 0?
+# 5. *Somewhere else.* A colleague brings a classifier of pictures, for ten classes, with convolutions and BatchNorm.
+#    Which of the six tools can you use as they are? What do the leak test and the permutation test become?
 
 # %% [markdown]
 # ## Answers
@@ -453,6 +455,10 @@ print(f"first loss, mean of 12 seeds: {tied:.2f} with the shared matrix, {untied
 #    such as a missing shift, or in decoding.
 # 3. Nobody can know the answer before training. So the right token reaches the logits by a forbidden path.
 # 4. If as many tokens were written as wanted, at least 12 % of them are wrong. A distance of 0 proves nothing.
+# 5. The first loss (ln 10 = 2.303 if the logits are small), one batch, the gradient check, and the histogram, of
+#    predicted classes. The leak test: the logits of a picture may not depend on the other pictures of its batch. (In
+#    training BatchNorm makes them depend on each other; in use it must not.) The permutation test: move the picture by
+#    a pixel, and what a convolution finds moves with it, except at the edges.
 #
 # The exercise. Second: compare the table of positions with the formula at one place, such as position 1, feature 2.
 #

@@ -427,6 +427,9 @@ for options in ({"temperature": 0.5}, {"top_k": 2}, {"top_p": 0.8}, {"temperatur
 # 3. Can you keep keys and values in an encoder, and read a source token by token?
 # 4. The base model keeps keys and values in float32, for 100 source and 100 target tokens. How many bytes is that?
 # 5. Would it help to average the weights of two models with different random starts?
+# 6. *Somewhere else.* A navigator adds up minutes, where we add up −ln p. It finds the fastest of all ways with one
+#    number for each crossing. Why can nobody find the most probable sentence like that? For which language model could
+#    one?
 
 # %% [markdown]
 # ## Answers
@@ -448,6 +451,10 @@ for options in ({"temperature": 0.5}, {"top_k": 2}, {"top_p": 0.8}, {"temperatur
 # 4. 2 (keys, values) · 2 (target, memory) · 6 layers · 100 tokens · 512 features · 4 bytes = 4,915,200 bytes.
 # 5. No. You can permute hidden features without changing the function, and each training ends with its own order. The
 #    mean mixes features that have nothing to do with each other.
+# 6. What the rest of a way takes depends on the crossing alone, and not on how one has come there, so of all ways to a
+#    crossing the fastest is enough. What the rest of a sentence costs depends on all of its tokens, so no two
+#    beginnings are the same place. If a model looks back by one token only, there are V places, and T tokens take T V²
+#    additions (Viterbi's algorithm): for V = 7 and T = 5, 245 instead of 7⁵ = 16,807 sentences.
 #
 # The exercise. First: with α = 0 a beginning can keep its ln p at best, because every further token has ln p ≤ 0. With
 # α > 0 it can also reach the largest penalty, that of the last step: compare ln p / ((5 + at_most)/6)^α. Second: the

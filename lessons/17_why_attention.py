@@ -437,8 +437,8 @@ for name in ("LSTM, forget ln T", "LSTM, forget ln T, write −ln T"):
 # %% [markdown]
 # ## Exercise
 #
-# 1. Pencil, 10 minutes. A GRU has one vector only: y_t = keep_t ∘ y_(t−1) + (1 − keep_t) ∘ new_t. Which bias of its
-#    gate `keep` leaves 1/e of the gradient after T steps, and what does it do to new_t?
+# 1. *Somewhere else.* Pencil, 10 minutes. A GRU has one vector only: y_t = keep_t ∘ y_(t−1) + (1 − keep_t) ∘ new_t.
+#    Which bias of its gate `keep` leaves 1/e of the gradient after T steps, and what does it do to new_t?
 # 2. Keyboard, 15 minutes. Give each feature a forget bias of its own, the logarithm of a distance that you draw
 #    between 1 and 1,024, and its write gate the negative of that. Which features still hear the first token?
 #

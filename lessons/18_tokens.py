@@ -326,6 +326,8 @@ print(f'"stop" can be cut in {stop_ways} ways; one way {one_way:.3f} bits per ch
 # 3. What is the perplexity of the better model per character?
 # 4. A colleague leaves out the nats of eos, because it has no characters. By how much does our example's price fall?
 # 5. Could you choose a tokenizer for which even a blind guess has a perplexity of 2?
+# 6. *Somewhere else.* Two models of speech are compared. One predicts pieces of 10 milliseconds with a perplexity of 3,
+#    the other pieces of 40 milliseconds with a perplexity of 20. Which is the better one?
 
 # %% [markdown]
 # ## Answers
@@ -346,6 +348,8 @@ print(f'"stop" can be cut in {stop_ways} ways; one way {one_way:.3f} bits per ch
 #    not know where to stop it would be much more.
 # 5. Cut each byte into eight tokens, its bits, so that a blind guess chooses between two. It still pays 8 bits per
 #    byte.
+# 6. Divide by something that both share, such as a second of sound: 100 · log₂ 3 = 158 bits, and 25 · log₂ 20 = 108
+#    bits. The second, if its pieces say as much about the sound.
 #
 # The exercise. First: log₂ 20 / 4 = 1.08 bits per character, and log₂ 60 / 5.5 = 1.07, so they are equally good.
 # Second: the small ones, because each further token is a larger part of what they know. With six tokens back, 1,024

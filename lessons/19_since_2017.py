@@ -375,6 +375,8 @@ lesson.check("a bias of the keys changes the differences in a row", np.ptp(with_
 # 4. In the library's experiment, a decoder without any positions learns about as well as one with sinusoids. How can it
 #    tell the order of its tokens at all?
 # 5. The KV cache stores keys after they have been turned. What would be lost if it stored them before?
+# 6. *Somewhere else.* In a picture, a token is a patch, in a row and a column. How would you turn its query and key, so
+#    that a score sees only how many rows and how many columns lie between two patches?
 
 # %% [markdown]
 # ## Answers
@@ -399,6 +401,8 @@ lesson.check("a bias of the keys changes the differences in a row", np.ptp(with_
 #    where it is.
 # 5. Only time: each step would have to turn all old keys again. Turned keys stay right, because the position of
 #    an old token never changes.
+# 6. Turn half of the pairs of features by angles that grow with the row, and the other half by angles that grow with
+#    the column. The score is a sum over the pairs, and each pair sees the distance of its own kind.
 #
 # The exercise. First: (x_0 + i x_1) · exp(iωt), where i is the imaginary unit; backward multiplies by exp(−iωt), the
 # conjugate. Second: the angle 0, where both arrows point the same way. The query points at 0.795 radians and the key at

@@ -375,6 +375,9 @@ print(f"row s→eos: «s» leads «p» by {whole_lead:.2f};", *(f"{name} {value:
 # 2. Why can the two heads not stand side by side in one layer?
 # 3. In a text, «a» is followed once by «b» and once by «c». What does the model by hand say after the next «a»?
 # 4. The row says "?" where nobody has heard its token. Why does it say anything at all there?
+# 5. *Somewhere else.* A convolution that is 16 tokens wide also sees the last 16 tokens. Let one layer of it say logits
+#    that are sums over the places n back, each of which adds what its own token says there. Can it find what came after
+#    the row's token last time? What can it do?
 
 # %% [markdown]
 # ## Answers
@@ -393,6 +396,9 @@ print(f"row s→eos: «s» leads «p» by {whole_lead:.2f};", *(f"{name} {value:
 # 2. All heads of a layer read the same x. What one of them writes is added to x only after the layer.
 # 3. Two places have heard «a», with equal scores. It says half «b» and half «c».
 # 4. A softmax must give away all of its weight. With equal scores the row gets the mean of all that it sees.
+# 5. No: what place n adds depends on the token there, and not on whether the row's token stands before it. That takes a
+#    product of two tokens, such as q·k. But it can let the places 7 to 15 vote, each for its own token, and that is the
+#    rule above, right in 26 of 100 cases.
 #
 # The exercise. First: W_v1 W_o1 W_q2 W_k2ᵀ. It compares a token that row t has looked at with token j itself. Second:
 # each place must hear two tokens, so layer 1 needs a second head, which looks two places back, and six features more.

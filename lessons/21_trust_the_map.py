@@ -381,10 +381,14 @@ for name, values in ranks.items():
 #
 # ## Questions
 #
-# 1. All values of a head are the same vector. How many directions are there, and what does the map tell then? 2. Any
-# row of positive weights can be reached by some scores. Can any map (T, S) be reached by some q and k? 3. A mask hides
-# all but three keys from a row, in a head with D = 4. Does another map give the same o? And can this one be trusted? 4.
-# Without head A a model loses nothing, and without head B nothing. May you take out both?
+# 1. All values of a head are the same vector. How many directions are there, and what does the map tell then?
+# 2. Any row of positive weights can be reached by some scores. Can any map (T, S) be reached by some q and k?
+# 3. A mask hides all but three keys from a row, in a head with D = 4. Does another map give the same o? And can this
+#    one be trusted?
+# 4. Without head A a model loses nothing, and without head B nothing. May you take out both?
+# 5. *Somewhere else.* A linear model predicts the price of a flat from five columns, one of which is the sum of two
+#    others. In how many directions can its weights move without moving any prediction? Does a large weight say that its
+#    column matters?
 
 # %% [markdown]
 # ## Answers
@@ -400,13 +404,17 @@ for name, values in ranks.items():
 # ### The questions
 #
 # 1. The D + 1 equations are multiples of one, so S − 1 directions are left. Each map gives the same o, and the map
-# tells nothing at all. 2. No. The scores q kᵀ have the rank D at most, and the softmax forgets one number for each row.
-# ln p must be, up to one number for each row, a matrix of rank D. A single row always is. 3. No other does, if the
-# three rows of [v 1] that belong to these keys are independent, as they are unless the three values lie on one line.
-# Then δ [v 1] = 0 has no solution but δ = 0. The null space counts only keys that the row may see. But a map that is
-# the only one is not yet an explanation: whether the answer depends on the keys with the large weights is a question
-# for an intervention. In the models of docs/inside.md the two agree in part, with a rank correlation of 0.72 ± 0.03. 4.
-# No. Each may do the other's work. In lesson 20, three induction heads stood in for the fourth.
+#    tells nothing at all.
+# 2. No. The scores q kᵀ have the rank D at most, and the softmax forgets one number for each row. ln p must be, up to
+#    one number for each row, a matrix of rank D. A single row always is.
+# 3. No other does, if the three rows of [v 1] that belong to these keys are independent, as they are unless the three
+#    values lie on one line. Then δ [v 1] = 0 has no solution but δ = 0. The null space counts only keys that the row
+#    may see. But a map that is the only one is not yet an explanation: whether the answer depends on the keys with the
+#    large weights is a question for an intervention. In the models of docs/inside.md the two agree in part, with a rank
+#    correlation of 0.72 ± 0.03.
+# 4. No. Each may do the other's work. In lesson 20, three induction heads stood in for the fourth.
+# 5. In one. If column c is a + b, the weights of a, b and c can move along (1, 1, −1). So a large weight says nothing:
+#    there are others, with 0 in its place, that predict the same. Take the column out, fit again, and see what is lost.
 #
 # The exercise. First: δ = (1, −2, 1), up to a factor. From p one can go to (1/2, 0, 1/2) and to (0, 1, 0), so the
 # middle weight can become 0. Second: the gradient becomes 2 · 3 model_j times the head's own overlap, so that a head

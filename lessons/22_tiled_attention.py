@@ -504,6 +504,8 @@ for size in (16, 3):
 # 3. The loop over rows is outside here, and that over keys inside. What changes if they are swapped?
 # 4. "FlashAttention makes attention linear in T." What is linear, and what is not?
 # 5. A model writes one token at a time, with a cache of keys and values. Do tiles save memory there?
+# 6. *Somewhere else.* A billion readings lie on many machines, and you want their mean and variance in one pass. What
+#    does each machine report, and how do two reports merge?
 
 # %% [markdown]
 # ## Answers
@@ -526,6 +528,10 @@ for size in (16, 3):
 # 4. The memory is linear. Each query still meets each key, so the work grows with T².
 # 5. Hardly. One query has only S scores. But its keys can be shared among processors, which is the merge of this
 #    lesson.
+# 6. Their number, their mean, and the sum of the squared distances from that mean. The numbers add up. The new mean is
+#    the mean of both, weighted by their numbers. And the squares add up once both are moved to the new mean, which adds
+#    (mean_left − mean_right)² · number_left · number_right / number. As with m, each report has chosen the scale that
+#    suits it, and a merge brings both to one.
 #
 # ### Exercise
 #

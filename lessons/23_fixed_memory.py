@@ -427,6 +427,9 @@ for name, found in by_age.items():
 #    with D = 16 as the goal.
 # 4. In a model of full attention and windows in turn, how far does the last token see?
 # 5. Softmax finds 128 pairs with keys of 16 numbers. Where does it keep them all?
+# 6. *Somewhere else.* A text is kept as the sum of the vectors of its words, which are random, with 100 numbers and the
+#    length 1. To ask whether a word is in it, you multiply the sum with the word's vector. What comes out if it is, and
+#    what if it is not? From how many words on is the noise as large as 1/2?
 
 # %% [markdown]
 # ## Answers
@@ -440,12 +443,16 @@ for name, found in by_age.items():
 # ### The questions
 #
 # 1. dq_t = do_t Z_tᵀ has the state that the query has met. The later tokens were not in it, and they may not matter.
-# One can go back to it by taking products off the last state, at the price of rounding. 2. Half. Every token is in the
-# sum, but with D = 16 and 128 pairs only 10 % can be found. Nothing is thrown away, but how much can be found again is
-# limited by D. 3. (S − 1)/D stays at 0.44 for D = 457,141. Only the keys must be that wide. With values of 16 numbers
-# the state has 7,314,256 numbers, and a cache of all pairs, with keys and values of 16 numbers, has 6,400,000, so
-# nothing is saved. 4. To the first token: one layer of full attention has no limit, and the others add nothing to that.
+#    One can go back to it by taking products off the last state, at the price of rounding.
+# 2. Half. Every token is in the sum, but with D = 16 and 128 pairs only 10 % can be found. Nothing is thrown away, but
+#    how much can be found again is limited by D.
+# 3. (S − 1)/D stays at 0.44 for D = 457,141. Only the keys must be that wide. With values of 16 numbers the state has
+#    7,314,256 numbers, and a cache of all pairs, with keys and values of 16 numbers, has 6,400,000, so nothing is
+#    saved.
+# 4. To the first token: one layer of full attention has no limit, and the others add nothing to that.
 # 5. In the T rows of k and v: it keeps 2 · 128 · 16 = 4,096 numbers, where the state has 256.
+# 6. 1 plus noise, and noise alone. Each of the S − 1 other words adds a product of the size 1/√100, so the noise has
+#    the size √(S − 1)/10, which is 1/2 for 26 words. Again all lie in one sum, and each is in the way of all others.
 #
 # The exercise. First: k_t Z_t = k_t Z_(t−1) + (k_t k_tᵀ)(v_t − k_t Z_(t−1)) = v_t, since k_t k_tᵀ = 1. For a key at
 # right angles the product with k_tᵀ is 0, so its answer stays as it was. Second: up to 16 there is no mistake. A

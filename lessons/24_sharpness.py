@@ -480,6 +480,9 @@ lesson.check("momentum: 3.79 arrives and 3.81 does not", arrives[3.79] and not a
 #    largest eigenvalue, with the same method?
 # 3. Why does warm-up allow a higher rate afterwards?
 # 4. Why is it no contradiction that the loss falls for hundreds of steps at a rate above 2/λ?
+# 5. *Somewhere else.* In a shower, each notch of the tap makes the water 4 degrees warmer, and you turn by `gain`
+#    notches for each degree that is missing. For which gains do you get there? What happens with 0.55? And if you
+#    always feel the water of one turn ago?
 
 # %% [markdown]
 # ## Answers
@@ -501,6 +504,9 @@ lesson.check("momentum: 3.79 arrives and 3.81 does not", arrives[3.79] and not a
 #    small, and they move θ to a flatter place. When the high rate comes, the place is flat enough for it.
 # 4. The limit is that of a valley which never ends. A real one widens; the jumps along the sharp direction lead to
 #    where it is less sharp, and the loss falls along all other directions meanwhile.
+# 5. What is missing is multiplied by 1 − 4 gain, so 4 is the λ of the shower: for 0 < gain < 1/2, and at once for 1/4.
+#    With 0.55 the factor is −1.2, too hot, too cold, and worse each time. Who feels the water of one turn ago corrects
+#    the same degree twice: the limit falls to 1/4.
 #
 # ### Exercise
 #

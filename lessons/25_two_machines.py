@@ -5,7 +5,7 @@
 #
 # **Two machines share a training step. What must they tell each other so that it stays the same step?**
 #
-# 12 min, with a pencil 35, going deeper 8 · runs in 30 s (fast: 30 s) · needs 02, 08, 13, 22 · difficulty 3 of 5 ·
+# 12 min, with a pencil 35, going deeper 9 · runs in 30 s (fast: 30 s) · needs 02, 08, 13, 22 · difficulty 3 of 5 ·
 # paper: section 5.2 (eight processors)
 #
 # ## The same batch, another step
@@ -465,6 +465,9 @@ for name, values in errors.items():
 # 4. Four machines cut one layer. In the ring, how many vectors does each send in an all-reduce?
 # 5. The machines exchange gradients and never weights. What must therefore hold before the first step, and how can it
 #    be checked at little cost?
+# 6. *Somewhere else.* A recording is too long for one machine, so its first half lies on one and its second half on
+#    another. A convolution makes y_n from x_(n−1), x_n and x_(n+1). What must the two tell each other on the way
+#    forward, and what on the way back?
 
 # %% [markdown]
 # ## Answers
@@ -488,6 +491,8 @@ for name, values in errors.items():
 # 4. 2 · 3/4 = 1.5.
 # 5. All must begin with the same weights, to the last bit. Each machine sends a checksum of its weights, and all
 #    compare them, as our library does.
+# 6. Forward, each sends the other a copy of its number at the border. What is copied forward is summed backward: each
+#    sends back the gradient of the number that it was lent, and the owner adds it to its own.
 #
 # ### Exercise
 #

@@ -28,6 +28,7 @@ HANDS = {  # name: (what is right, {known mistake, as a sentence: what it gives}
 
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
+    check_elsewhere(lesson)
     lesson.example("output.p", run.p)
     lesson.example("output.L", run.L)
     lesson.quote("Its 85,568 numbers are nearly all random", run.model.num_parameters())
@@ -127,3 +128,8 @@ def held_out_loss(run):
     counts = run.test.target_out > 0
     z, _ = run.model.forward(*run.test.inputs)
     return run.loss_of(z[counts].astype(float), run.test.target_out[counts])
+
+
+def check_elsewhere(lesson):
+    """The question that asks for the lesson's idea on something else."""
+    lesson.quote("ln 10 = 2.303, so the logits", 10, np.log(10))

@@ -31,6 +31,7 @@ HANDS = {
 
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
+    check_elsewhere(lesson)
     z, p, place, dz, loss = run.z, run.p, run.place, run.dz, run.loss
     f64, f32 = np.float64, np.float32
     one_sided, two_sided, complex_step = run.one_sided, run.two_sided, run.complex_step
@@ -122,3 +123,12 @@ def verify(lesson, run):
         f"the best two-sided difference in float32 is itself wrong by {best[two_sided, f32]:.0e}",
         said="gradient checks in forum posts and repositories",
     )
+
+
+def check_elsewhere(lesson):
+    """The question that asks for the lesson's idea on something else."""
+    amount = 1.0
+    for _ in range(30):
+        amount = amount * (1 + 0.03 + 1e-30j)
+    lesson.quote("That gives 70.70, and so", amount.imag / 1e-30)
+    lesson.check("the account, against the formula", abs(amount.imag / 1e-30 / (30 * 1.03**29) - 1), 1e-14)

@@ -43,6 +43,7 @@ def fit(pairs, shape):
 
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
+    check_elsewhere(lesson, run)
     x, W_1, a, dy, gradients = (
         run.example["decoder.ffn.x"],
         run.W_1,
@@ -133,3 +134,13 @@ def verify(lesson, run):
     lesson.quote("With 2,000 tokens and 512 units there are 1,024,000 sums", 2000, 512, sums)
     lesson.quote("We expect 6.5 of them to cross at h = 1e-5, and 9 did", 2 * run.h / np.pi * sums, run.h, run.crossed)
     lesson.quote("wrong by 0.67 %", 100 * run.off)
+
+
+def check_elsewhere(lesson, run):
+    """The question that asks for the lesson's idea on something else."""
+    x, W, dy = np.array([1.0, 2, 3, 4]), np.array([1.0, 0, -1]), np.array([1.0, 10])
+    slid = np.array([np.eye(4)[n : n + 3] for n in range(2)])  # (2, 3, 4): which x each weight meets for each output
+    dW = run.complex_step(lambda W: (dy * (slid @ x @ W)).sum(), W)
+    dx = run.complex_step(lambda x: (dy * (slid @ x @ W)).sum(), x)
+    lesson.quote("and dW = (21, 32, 43)", *dW)
+    lesson.quote("and dx = (1, 10, −1, −10)", *dx)

@@ -39,6 +39,7 @@ def floors(V):
 
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
+    check_elsewhere(lesson)
     z, p, losses = run.z, run.p, run.losses
     lesson.example("output.p", p)
     lesson.example("output.dz", run.dz)
@@ -113,3 +114,12 @@ def verify(lesson, run):
     lesson.check("the softmax of a softmax: a perfect model stays at 9.519 nats", abs(twice - 9.519), 0.0005)
     lesson.quote("p* = (0.4, 0.35, 0.25) ends at (0.466, 0.389, 0.145)", 0.4, 0.35, 0.25, *run.survivor)
     lesson.quote("0.123 nats, since the floor is 1.377", 1.50 - run.floor, run.floor)
+
+
+def check_elsewhere(lesson):
+    """The question that asks for the lesson's idea on something else."""
+    z = np.log(0.001 / 0.999) + 1e-30j
+    p = 1 / (1 + np.exp(-z))
+    by_log, by_square = (loss.imag / 1e-30 for loss in (-np.log(p), (1 - p) ** 2))
+    lesson.quote("So that mail gets −0.999", by_log)
+    lesson.quote("· p (1 − p) = −0.002, next to nothing", 1, by_square)

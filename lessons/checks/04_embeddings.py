@@ -35,6 +35,7 @@ HANDS = {
 
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
+    check_elsewhere(lesson)
     lookup_and_output(lesson, run)
     three_matrices(lesson, run)
     factor(lesson, run)
@@ -155,3 +156,17 @@ def training(lesson, run):
         found,
         said="textbooks, lecture notes and blog posts",
     )
+
+
+def check_elsewhere(lesson):
+    """The question that asks for the lesson's idea on something else."""
+    rng = np.random.default_rng(0)
+    ids = rng.permutation(10_000)[:64]
+    ids[40] = ids[7]
+    d, right, wrong = rng.standard_normal((64, 16)), np.zeros((10_000, 16)), np.zeros((10_000, 16))
+    np.add.at(right, ids, d)
+    wrong[ids] += d
+    lesson.quote("Only the rows of the 63 customers", np.any(right != 0, axis=1).sum())
+    lost = np.flatnonzero(np.any(right != wrong, axis=1))
+    assert list(lost) == [ids[7]]
+    lesson.check("the line keeps the second gradient alone", np.abs(wrong[ids[7]] - d[40]).max(), 0.0)

@@ -24,6 +24,7 @@ HANDS = {
 
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
+    check_elsewhere(lesson)
     quote_the_bottleneck(lesson, run)
     q, k, s, p = run.q, run.k, run.s, run.p
     for name, computed in (("s", s), ("p", p), ("o", run.o)):
@@ -141,3 +142,12 @@ def check_t5(lesson):
     lesson.check("... and √D times the gradient of W_q", np.abs(theirs - root * ours).max(), 1e-13)
     of_keys = ds.T @ (x @ W_q) / root - ds.T @ (x @ (W_q / root))
     lesson.check("... and the same gradient of the keys", np.abs(of_keys).max(), 1e-14)
+
+
+def check_elsewhere(lesson):
+    """The question that asks for the lesson's idea on something else."""
+    rng = np.random.default_rng(9)
+    one, other = rng.standard_normal((2, 20_000, 512))
+    one, other = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (one, other))
+    lesson.quote("a size of 0.044", 512**-0.5)
+    lesson.check("dot products of random vectors of length 1", abs((one * other).sum(1).std() * 512**0.5 - 1), 0.03)

@@ -28,6 +28,7 @@ HANDS = {
 
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
+    check_elsewhere(lesson, run)
     for name in ("o", "s", "p", "dv", "dp", "ds", "dq", "dk"):
         lesson.example(f"cross.{name}[0]", getattr(run, name))
     quote_the_row(lesson, run)
@@ -222,3 +223,15 @@ def claim(lesson, run):
 def jacobian_size(p):
     """The norm of the softmax Jacobian at the weights p (S,)."""
     return float(np.sqrt(np.square(np.diag(p) - np.outer(p, p)).sum()))
+
+
+def check_elsewhere(lesson, run):
+    """The question that asks for the lesson's idea on something else."""
+    p, price = np.array([0.7, 0.2, 0.1]), np.array([1.0, -2, 0])
+    lesson.quote("0.7 · 1 − 0.2 · 2 = 0.3", 0.7, 1, 0.2, 2, p @ price)
+
+    def loss(s):
+        weights = np.exp(s)
+        return (weights / weights.sum()) @ price
+
+    lesson.quote("which is (0.49, −0.46, −0.03)", *run.complex_step(loss, np.log(p)))

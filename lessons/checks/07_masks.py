@@ -36,6 +36,7 @@ HANDS = {
 
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
+    check_elsewhere(lesson, run)
     small_numbers(lesson, run)
     rows_and_masks(lesson, run)
     noise(lesson, run)
@@ -200,3 +201,24 @@ def finite_masks(lesson, run):
         "in float16, whose largest number is 65,504, -1e9 is minus infinity and the empty row is NaN",
         said="the code of many libraries, and tutorials",
     )
+
+
+def check_elsewhere(lesson, run):
+    """The question that asks for the lesson's idea on something else."""
+    rng = np.random.default_rng(3)
+    ids, weights = rng.integers(3, 9, (1, 9)), rng.uniform(0.5, 1, 3)
+
+    def network(ahead):
+        def forward(ids):
+            x = ids.astype(float)
+            for _ in range(4):
+                padded = np.pad(x, ((0, 0), (2 - ahead, ahead)))
+                x = sum(weight * padded[:, i : i + 9] for i, weight in enumerate(weights))
+            return x[..., None]
+
+        return forward
+
+    lesson.quote("It says 4: each layer", run.leak_test(run.reach_of(network(1), ids)))
+    lesson.check("repaired: the leak test says", run.leak_test(run.reach_of(network(0), ids)), 0)
+    divided = run.reach_of(lambda ids: (ids / ids.max())[..., None], np.array([[2, 3, 2, 5]]))
+    lesson.check("divided by the largest value: the leak test says", run.leak_test(divided), at_least=3)

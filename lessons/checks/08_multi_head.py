@@ -31,6 +31,7 @@ HANDS = {
 
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
+    check_elsewhere(lesson)
     check_the_example(lesson, run)
     check_the_library(lesson, run)
     quote_the_heads(lesson, run)
@@ -220,3 +221,11 @@ def check_the_copied_line(lesson, run):
     lesson.check("copied line: gradient of W_v", largest["W_v"], 0.0)
     lesson.check("... and of b_k", largest["b_k"], at_least=0.1)
     lesson.check("the right layer: gradient of b_k", np.abs(run.gradients["b_k"]).max(), 1e-13)
+
+
+def check_elsewhere(lesson):
+    """The question that asks for the lesson's idea on something else."""
+    picture = np.arange(6 * 4 * 3).reshape(6, 4, 3)
+    upper, red = picture.reshape(3, 6, 4)[0], picture.transpose(2, 0, 1)[0]
+    lesson.check("a bare reshape takes the upper third", np.abs(np.sort(upper.ravel()) - picture[:2].ravel()).max(), 0)
+    lesson.check("the transpose takes one color", np.abs(red - picture[..., 0]).max(), 0)

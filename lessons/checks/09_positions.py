@@ -41,6 +41,7 @@ HANDS = {
 
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
+    check_elsewhere(lesson)
     shuffled(lesson, run)
     hands(lesson, run)
     tables(lesson, run)
@@ -198,3 +199,12 @@ def claims(lesson, run, changed):
         found,
         said="question-and-answer sites",
     )
+
+
+def check_elsewhere(lesson):
+    """The question that asks for the lesson's idea on something else."""
+    hands = np.exp(2j * np.pi * np.arange(24) / 24)
+    apart = np.abs(hands - np.roll(hands, 1))
+    lesson.quote("any two neighbors are 0.261 apart", apart.max())
+    lesson.check("all neighbors are equally far apart", np.ptp(apart), 1e-14)
+    lesson.quote("Three hours later is a rotation by 45°", 360 * 3 / 24)

@@ -28,6 +28,7 @@ HANDS = {
 
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
+    check_elsewhere(lesson, run)
     verify_example(lesson, run)
     verify_circle(lesson, run)
     verify_signatures(lesson, run)
@@ -177,3 +178,18 @@ def eps_outside(run, x, eps=1e-5):
     x_hat, dx_hat = deviations / (root + eps), run.dy_many[: len(x)]
     dx = (dx_hat - run.mean(dx_hat) - deviations / root * run.mean(dx_hat * x_hat)) / (root + eps)
     return np.abs(x_hat - run.normalize(x)[0]).max(), dx
+
+
+def check_elsewhere(lesson, run):
+    """The question that asks for the lesson's idea on something else."""
+    rng = np.random.default_rng(4)
+    x, dy = rng.standard_normal((2, 7, 4))
+
+    def batch_norm(x):
+        away = x - x.mean(axis=0)
+        return away / np.sqrt((away**2).mean(axis=0))
+
+    x_hat, sigma = batch_norm(x), x.std(axis=0)
+    dx = (dy - dy.mean(axis=0) - x_hat * (dy * x_hat).mean(axis=0)) / sigma
+    lesson.check("BatchNorm's dx", np.abs(dx - run.complex_step(lambda x: (dy * batch_norm(x)).sum(), x)).max(), 1e-13)
+    lesson.check("... orthogonal to ones and to x̂", np.abs([dx.sum(axis=0), (dx * x_hat).sum(axis=0)]).max(), 1e-13)

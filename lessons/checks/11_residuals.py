@@ -24,6 +24,7 @@ HANDS = {
 
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
+    check_elsewhere(lesson, run)
     verify_example(lesson, run)
     verify_dropout(lesson)
     verify_untrained(lesson, run)
@@ -197,3 +198,13 @@ def feed_forward_stack(placement):
     for layer, cache in zip(layers[::-1], caches[::-1], strict=True):
         dx = layer.backward(dx, cache)
     return np.linalg.norm(dx) / np.linalg.norm(dy)
+
+
+def check_elsewhere(lesson, run):
+    """The question that asks for the lesson's idea on something else."""
+    lesson.quote("32 + 12 · 32 = 416", 32, 12, 32, 32 + 12 * 32)
+    rng = np.random.default_rng(5)
+    x, W, dy = rng.standard_normal((2, 3)), rng.standard_normal((3, 4)), rng.standard_normal((2, 7))
+    true = run.complex_step(lambda x: (dy * np.concatenate([x, np.tanh(x @ W)], axis=1)).sum(), x)
+    dx = dy[:, :3] + (dy[:, 3:] * (1 - np.tanh(x @ W) ** 2)) @ W.T
+    lesson.check("side by side: dx", np.abs(dx - true).max(), 1e-13)

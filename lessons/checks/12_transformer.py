@@ -25,6 +25,7 @@ HANDS = {
 
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
+    check_elsewhere(lesson)
     lesson.example("output.p", run.p)
     lesson.example("output.L", run.L)
     for name, gradient in run.trained_grads.items():
@@ -100,3 +101,8 @@ def check_counts(lesson, run):
         "million: each decoder layer has a second attention",
         said="overview articles and slides",
     )
+
+
+def check_elsewhere(lesson):
+    """The question that asks for the lesson's idea on something else."""
+    lesson.quote("three shares of weight² = 4, and the slope 12", 2**2, ((2 + 1e-30j) ** 3).imag / 1e-30)

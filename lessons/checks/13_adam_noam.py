@@ -31,6 +31,7 @@ HANDS = {  # name: (what is right, {known mistake: what it gives})
 
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
+    check_elsewhere(lesson)
     L, g, start, noam, adam_step = run.L, run.g, run.start, run.noam, run.adam_step
     lesson.example("output.L", np.array(L))
     lesson.example("dE", run.dE)
@@ -263,3 +264,13 @@ def training_cost(name, steps, hours):
     tokens = 25_000 * steps  # in sentences of 30
     counted = sum(training_flops(named_config(name, 37_000), tokens, tokens, 30, 30).values())
     return hours * 3600 * 8 * 9.5e12, counted
+
+
+def check_elsewhere(lesson):
+    """The question that asks for the lesson's idea on something else."""
+    mean = 0.0
+    for _ in range(10):
+        mean = 0.99 * mean + 0.01 * 20
+    lesson.quote("It shows 1.91 degrees", mean)
+    lesson.quote("= 0.0956, and divided", 1 - 0.99**10)
+    lesson.check("divided by the sum of its factors", abs(mean / (1 - 0.99**10) - 20), 1e-12)

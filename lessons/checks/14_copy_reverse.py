@@ -33,6 +33,7 @@ HANDS = {  # name: (what is right, {known mistake: what it gives})
 
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
+    check_elsewhere(lesson)
     of_the_example(lesson, run)
     of_the_pieces(lesson, run)
     of_the_training(lesson, run)
@@ -154,3 +155,8 @@ def of_the_training(lesson, run):
         f"{nine:.0%} of the words with 9 letters right, {twelve:.0%} with 12",
         said="the paper (as a hope) and many tutorials",
     )
+
+
+def check_elsewhere(lesson):
+    """The question that asks for the lesson's idea on something else."""
+    lesson.quote("The 784 pixels, one place to the right", 28 * 28)

@@ -26,6 +26,7 @@ HANDS = {  # name: (what is right, {known mistake: what it gives})
 
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
+    check_elsewhere(lesson)
     the_example(lesson, run)
     the_tools(lesson, run)
     the_gradient_check(lesson, run)
@@ -141,3 +142,8 @@ def the_claims(lesson, run):
             f"{run.solves[1:].sum()} of 10 models with a planted bug copy at least 90 % of unseen words",
             said="the README files of many implementations",
         )
+
+
+def check_elsewhere(lesson):
+    """The question that asks for the lesson's idea on something else."""
+    lesson.quote("(ln 10 = 2.303 if", 10, np.log(10))

@@ -38,6 +38,7 @@ HANDS = {  # name: (what is right, {known mistake: what it gives})
 
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
+    check_elsewhere(lesson)
     of_the_example(lesson, run)
     of_the_words(lesson, run)
     of_the_rest(lesson, run)
@@ -201,3 +202,9 @@ def count_passes(model):
         passes.append(0)
         decoding.generate_from(decoding.decoding_state(model, ids, 100), np.array([[1]]), 100, eos=None)
     return passes
+
+
+def check_elsewhere(lesson):
+    """The question that asks for the lesson's idea on something else."""
+    lesson.quote("for V = 7 and T = 5, 245 instead", 7, 5, 5 * 7**2)
+    lesson.quote("= 16,807 sentences", 7**5)

@@ -44,6 +44,7 @@ HANDS = {
 
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
+    check_elsewhere(lesson)
     lesson.example("output.p", run.p)
     lesson.example("output.L", run.L)
     lesson.check("merge_pair", run.merge_pair(run.row, (3, 3), 7) == [7, 3, 4, 7], at_least=1)
@@ -144,3 +145,9 @@ def claim(lesson, run):
         f"{run.perplexity[4096]:.0f} and {run.per_character[4096]:.2f}",
         said="leaderboards and blog posts that compare models with different tokenizers",
     )
+
+
+def check_elsewhere(lesson):
+    """The question that asks for the lesson's idea on something else."""
+    lesson.quote("3 = 158 bits", 3, 100 * np.log2(3))
+    lesson.quote("20 = 108 bits", 20, 25 * np.log2(20))

@@ -33,6 +33,7 @@ def turned_back(pair, cos, sin):
 
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
+    check_elsewhere(lesson, run)
     for name in "qkv":
         lesson.example(f"decoder.self.{name}[0]", getattr(run, name))
     check_turns(lesson, run)
@@ -169,3 +170,18 @@ def claims(lesson, run):
         f"{modern:+.2f}",
         said="lists of what is new in today's decoders",
     )
+
+
+def check_elsewhere(lesson, run):
+    """The question that asks for the lesson's idea on something else."""
+    q, k = np.random.default_rng(6).standard_normal((2, 8))
+
+    def turned(x, row, column):
+        return run.turn(x[None], np.array([[row, row / 3, column, column / 3]]))[0]
+
+    def score(patch, other):
+        return turned(q, *patch) @ turned(k, *other)
+
+    here, moved, apart = score((2, 5), (3, 1)), score((9, 25), (10, 21)), score((2, 5), (3, 2))
+    lesson.check("two patches, both moved alike: the same score", abs(here - moved), 1e-13)
+    lesson.check("... and otherwise another", abs(here - apart), at_least=1e-3)

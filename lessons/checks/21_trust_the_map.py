@@ -21,6 +21,7 @@ HANDS = {
 
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
+    check_elsewhere(lesson)
     quote_the_row(lesson, run)
     check_the_count(lesson, run)
     quote_all_heads(lesson, run)
@@ -159,3 +160,11 @@ def claim(lesson, run):
         "mean hides them",
         said="figures in papers and in tools for attention",
     )
+
+
+def check_elsewhere(lesson):
+    """The question that asks for the lesson's idea on something else."""
+    columns = np.random.default_rng(7).standard_normal((40, 5))
+    columns[:, 4] = columns[:, 0] + columns[:, 1]
+    lesson.check("directions that no prediction notices", 5 - np.linalg.matrix_rank(columns) - 1, 0)
+    lesson.check("(1, 1, −1)", np.abs(columns @ [1, 1, 0, 0, -1]).max(), 1e-13)

@@ -39,6 +39,7 @@ HANDS = {
 
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
+    check_elsewhere(lesson)
     for name in ("o", "dq", "dk", "dv"):
         lesson.example(f"cross.{name}[0]", getattr(run, name))
     quote_the_story(lesson, run)
@@ -195,3 +196,14 @@ def claim(lesson, run):
         f"moves {run.moves.mean():.1f} times",
         said="explanations of why attention needs T² memory",
     )
+
+
+def check_elsewhere(lesson):
+    """The question that asks for the lesson's idea on something else."""
+    readings = np.random.default_rng(8).standard_normal(1000) + 5
+    left, right = readings[:300], readings[300:]
+    squares = sum(((part - part.mean()) ** 2).sum() for part in (left, right))
+    squares += (left.mean() - right.mean()) ** 2 * 300 * 700 / 1000
+    lesson.check("two reports on mean and variance", abs(squares / 1000 / readings.var() - 1), 1e-13)
+    mean = (300 * left.mean() + 700 * right.mean()) / 1000
+    lesson.check("... their mean", abs(mean - readings.mean()), 1e-13)

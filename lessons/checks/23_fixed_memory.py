@@ -33,6 +33,7 @@ HANDS = {
 
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
+    check_elsewhere(lesson)
     for name in ("q", "k", "v", "p", "o", "do"):
         lesson.example(f"decoder.self.{name}[0]", getattr(run, name))
     quote_sizes(lesson, run)
@@ -223,3 +224,15 @@ def claim(lesson, run):
         f"where softmax attention, which keeps all of them, finds {softmax:.0f} %",
         said="posts and papers on attention in linear time",
     )
+
+
+def check_elsewhere(lesson):
+    """The question that asks for the lesson's idea on something else."""
+    rng = np.random.default_rng(9)
+    asked = []
+    for _ in range(400):
+        words = rng.standard_normal((26, 100))
+        words = words / np.linalg.norm(words, axis=1, keepdims=True)
+        asked.append(words.sum(axis=0) @ words[0])
+    lesson.check("a word that is in the text", abs(np.mean(asked) - 1), 0.1)
+    lesson.check("... and its noise with 26 words", abs(np.std(asked) / 0.5 - 1), 0.12)

@@ -31,6 +31,7 @@ HANDS = {
 
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
+    check_elsewhere(lesson)
     lesson.example("output.L", np.array(run.L))
     lesson.example("dE", run.g[:42].reshape(7, 6))
     quote_one_step(lesson, run)
@@ -210,3 +211,20 @@ def claim(lesson, run):
         f"found the largest of {len(run.eigenvalues)} eigenvalues to {off:.0e}",
         said="introductions to optimizers",
     )
+
+
+def check_elsewhere(lesson):
+    """The question that asks for the lesson's idea on something else."""
+    lesson.quote("With 0.55 the factor is −1.2", 0.55, 1 - 4 * 0.55)
+
+    def left(gain, late):
+        missing = [1.0, 1.0]
+        for _ in range(4000):
+            missing.append(missing[-1] - 4 * gain * missing[-1 - late])
+            if abs(missing[-1]) > 100:
+                break
+        return abs(missing[-1])
+
+    for limit, late in ((0.5, 0), (0.25, 1)):
+        lesson.check(f"gain just below {limit}: it gets there", left(0.99 * limit, late), 1e-3)
+        lesson.check(f"gain just above {limit}: it does not", left(1.01 * limit, late), at_least=100)

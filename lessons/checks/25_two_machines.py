@@ -52,6 +52,7 @@ HANDS = {
 
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
+    check_elsewhere(lesson)
     for name, array in run.names.items():
         lesson.example(f"decoder.ffn.{name}", array)
     lesson.example("cross.y", run.y_cross)
@@ -171,3 +172,18 @@ def claim(lesson, run):
         f"{run.last['by tokens', 2]:.2f}",
         said="answers in forums on training with several processors",
     )
+
+
+def check_elsewhere(lesson):
+    """The question that asks for the lesson's idea on something else."""
+    rng = np.random.default_rng(10)
+    dy, weights = rng.standard_normal(8), rng.standard_normal(3)
+
+    def backward(dy):  # of a convolution with padding at both ends -> one number more on each side
+        return sum(weight * np.pad(dy, (i, 2 - i)) for i, weight in enumerate(weights))
+
+    first, second = backward(dy[:4]), backward(dy[4:])
+    halves = np.concatenate([first[1:5], second[1:5]])
+    halves[3] += second[0]  # the gradient of the copy that the second machine was lent
+    halves[4] += first[5]
+    lesson.check("a convolution on two machines: dx", np.abs(halves - backward(dy)[1:9]).max(), 1e-14)

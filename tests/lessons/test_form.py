@@ -15,6 +15,8 @@ from tests.lessons.conftest import LESSONS, every_lesson
 LAST_SECTIONS = ("Exercise", "Questions", "Answers")
 IN_EVERY_LESSON = {RECALL, "Going deeper", *LAST_SECTIONS}  # all other headings say what comes
 MOST_MINUTES, MOST_MINUTES_OF_ALL = 13, 300  # of the cores
+ELSEWHERE = "*Somewhere else.* "  # begins a question, or an exercise
+LAST_OF_THE_PAPER = "25"  # what comes after it is about something else as a whole
 WORDS_A_MINUTE, LINES_A_MINUTE = 220, 25
 LONGEST_PROSE = 32  # lines between two pieces of code
 LARGEST_FIGURE = 130_000  # bytes
@@ -123,6 +125,21 @@ def test_a_heading_says_what_comes_and_so_no_two_lessons_have_the_same():
     found = [(title, lesson.number) for lesson in LESSONS for title in headings(lesson.path.read_text("utf-8"))]
     places = {title: sorted({number for other, number in found if other == title}) for title, _ in found}
     assert {title: numbers for title, numbers in places.items() if len(numbers) > 1}.keys() == IN_EVERY_LESSON
+
+
+@every_lesson
+def test_the_idea_is_asked_for_once_on_something_else(lesson):
+    if lesson.number > LAST_OF_THE_PAPER:
+        return
+    _, rest = halves(lesson)
+    before, asked, after = rest.partition(ELSEWHERE)
+    assert asked
+    assert ELSEWHERE not in after
+    assert headings(before)[-1] in ("Exercise", "Questions")
+    number = re.search(r"^# (\d)\. $", before.rpartition("\n")[2])[1]
+    answers = after.partition("# ## Answers\n")[2]
+    if headings(before)[-1] == "Questions":
+        assert re.search(rf"^# {number}\. \S", answers, flags=re.MULTILINE), "without an answer"
 
 
 @every_lesson
