@@ -298,11 +298,11 @@ lesson.compare("words of 13 letters that are right, in per cent", guess_13, 100 
 # Of words with 12 letters, at least 95 % are right, with 13 hardly any, and with 14 none, because nobody ever asked the
 # model for letter 13. Lesson 14 goes to this edge.
 #
-# ## The way through 26 lessons
+# ## From here on
 #
 # Gradients that you can trust come first (01 to 04), then attention (05 to 08), the rest of the machine (09 to 12),
-# training it and using it (13 to 16), and what came before the paper and after it (17 to 25). On the way, ask each
-# number how it reaches the loss.
+# training it and using it (13 to 16). After that there are four tracks: before and after the paper (17 to 19), looking
+# inside (20, 21), cost (22, 23), and training, closely (24, 25). On the way, ask each number how it reaches the loss.
 #
 # **In papers:** such a model is *sequence-to-sequence* (seq2seq, Sutskever et al. 2014) or an *encoder-decoder* (Cho et
 # al. 2014).
