@@ -180,7 +180,7 @@ gradients = feed_forward_backward(dy, x, a, r, W_1, W_2)
 # To act on the blame, subtract 0.3 times its gradient from each of the 110 numbers.
 
 # %%
-from support.numbers import numbers
+from support.example_numbers import numbers
 
 from minitransformer.example import load_example
 

@@ -34,8 +34,8 @@ import itertools
 import time
 from functools import partial
 
+from support.example_numbers import numbers
 from support.lab import BLUE, ROWS, SOURCE, begin, error, plt, running_example
-from support.numbers import numbers
 from support.pictures import canvas, grid, grids, mix, number
 
 import numpy as np

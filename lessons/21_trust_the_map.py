@@ -24,8 +24,8 @@
 # third one.)
 
 # %% Imports
+from support.example_numbers import numbers
 from support.lab import GREY, begin, error, plt, running_example, show
-from support.numbers import numbers
 
 import numpy as np
 

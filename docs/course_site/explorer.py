@@ -7,7 +7,7 @@ import functools
 import shutil
 from pathlib import Path
 
-from support.numbers import numbers
+from support.example_numbers import numbers
 
 import numpy as np
 from docutils import nodes

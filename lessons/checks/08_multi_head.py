@@ -2,7 +2,7 @@
 
 import itertools
 
-from support.numbers import numbers
+from support.example_numbers import numbers
 
 import numpy as np
 

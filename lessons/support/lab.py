@@ -57,7 +57,7 @@ if SCRIPT.parent == LESSONS:
     FAST = parser.parse_args().fast or FAST
 
 from support.architecture import MAPS, strip
-from support.numbers import numbers
+from support.example_numbers import numbers
 from support.tables import ROWS, SOURCE, TARGET_IN, TARGET_OUT, VOCABULARY, show
 
 import numpy as np
@@ -111,7 +111,7 @@ def error(got: Any, expected: Any) -> float:
 
 @functools.cache
 def running_example() -> dict[str, Any]:
-    """All numbers of the running example, "cross.p" and the like; `support.numbers` has the list."""
+    """All numbers of the running example, "cross.p" and the like; `support.example_numbers` has the list."""
     return numbers(load_example())
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from support.numbers import Trace, numbers
+from support.example_numbers import Trace, numbers
 
 import numpy as np
 

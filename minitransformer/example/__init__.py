@@ -14,7 +14,7 @@ decimals, and the rounded weights are the model. So everybody gets the same numb
     example = load_example()
     logits = example.model(example.source, example.target_in)
 
-All its numbers, forward and backward, are those of `numbers` in lessons/support/numbers.py.
+All its numbers, forward and backward, are those of `numbers` in lessons/support/example_numbers.py.
 """
 
 from minitransformer.example.model import Example, load_example

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from support.numbers import Trace, numbers
+from support.example_numbers import Trace, numbers
 
 import numpy as np
 

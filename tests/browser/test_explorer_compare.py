@@ -3,7 +3,7 @@
 import itertools
 import re
 
-from support.numbers import numbers
+from support.example_numbers import numbers
 
 import numpy as np
 import pytest

@@ -3,7 +3,7 @@
 import re
 import shutil
 
-from support.numbers import Trace, numbers
+from support.example_numbers import Trace, numbers
 
 import numpy as np
 import pytest

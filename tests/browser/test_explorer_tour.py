@@ -5,7 +5,7 @@ import itertools
 import shutil
 from pathlib import Path
 
-from support.numbers import numbers
+from support.example_numbers import numbers
 
 import numpy as np
 import pytest

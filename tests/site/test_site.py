@@ -2,7 +2,7 @@
 
 import re
 
-from support.numbers import numbers
+from support.example_numbers import numbers
 
 import pytest
 
