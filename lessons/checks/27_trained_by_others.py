@@ -104,7 +104,7 @@ def quote_the_changes(lesson, run):
     found = own["hide a word"][0], 100 * same["hide a word"][0], 100 * package["hide a word"][0]
     lesson.quote("far less: 0.93, 60 and 61", *found, within=0.1, full_only=True)
     widths = [max(high - mean, mean - low) for numbers in run.results.values() for mean, low, high in numbers]
-    lesson.quote("off by more than 6 of 100", np.ceil(100 * max(widths)), 100, within=0.15, full_only=True)
+    lesson.quote("all to within 6 of 100", np.ceil(100 * max(widths)), 100, within=0.15, full_only=True)
     louder = np.mean(1 / (1 - run.seen[1:5, 0]))
     lesson.check("about twice as loud", abs(louder - 2), 0.2)
 
