@@ -16,7 +16,7 @@
 #
 # You can see it with letters. We let such a pair, an LSTM on each side, learn for 40 seconds to copy random words of 1
 # to 16 letters (docs/compare.md). Of the words with two letters it copies 100 of 100, with 8 letters 81, with 12
-# letters 61, and with 16 only 7. What goes wrong? The decoder needs one letter at a time, and each time another one.
+# letters 61, and with 16 only 7. What goes wrong? The decoder needs one letter at a time, a different one each time.
 # But the encoder had to press all of them into the same numbers, before anybody could say which would be needed when.
 #
 # ![One vector between encoder and decoder, or all of them, and how many words come out
@@ -67,9 +67,9 @@ example = running_example()
 # %% [markdown]
 # ## A dictionary that always answers
 #
-# A dictionary in Python works like that: you bring a query, and it returns the value whose key is equal. It has two
+# A dictionary in Python works like this: you bring a query, and it returns the value whose key is equal. It has two
 # faults: if no key is equal, it returns nothing, and it has no derivative, because a query that moves a little gets the
-# same answer or a quite different one.
+# same answer or a completely different one.
 #
 # **Attention is a dictionary that always answers: it compares the query with all keys, and returns a weighted mean of
 # all values.** The better a key fits, the more its value counts. And since the answer changes smoothly with the query,
@@ -81,7 +81,7 @@ example = running_example()
 #     k = M W_k + b_k      (S, D)   what each source letter offers to be found by
 #     v = M W_v + b_v      (S, D)   what each source letter hands over
 #
-# All T = 5 decoder rows are computed at once, and D = 3 is the width of a query. (The model has two such dictionaries,
+# All T = 5 decoder rows are computed at once, and D = 3 is the width of a query. (This layer has two such dictionaries,
 # called heads; we look at head 0, and lesson 08 shows both.)
 #
 # > **1964.** Nadaraya and Watson, independently, estimated a curve at a new place by a mean of the known values,
@@ -298,11 +298,11 @@ lesson.save(figure)
 #     with √D, at q·k             0.053    0.046    0.038    0.022    0.012
 #     without, at both            0.018    0.070    0.120    0.179    0.249
 #
-# At the scores the sentence is true of few keys: with 4 of them, the division keeps 24 times as much. With 64 keys it
-# changes nothing, and with 256 keys *more* gets through without it, since with it they share the weight almost evenly,
-# so every weight is small, and so is ‖J‖.
+# At the scores the sentence is true for a few keys: with 4 of them, the division keeps 24 times as much. With 64 keys
+# it changes nothing, and with 256 keys *more* gets through without it, since with it they share the weight almost
+# evenly, so every weight is small, and so is ‖J‖.
 #
-# But queries and keys feel what arrives at q·k. There the division helps with 4 keys alone, and with 64 keys a typical
+# But queries and keys feel what arrives at q·k. There the division helps only with 4 keys, and with 64 keys a typical
 # query would get 8 times as much gradient without it.
 #
 # So what is √D good for? It treats all queries alike. A query keeps its gradient if its two best scores happen to be
@@ -351,7 +351,7 @@ for keys in KEYS:
 # Multiply out |q − k|² = |q|² − 2 q·k + |k|². The factor exp(−|q|²/2√D) is in every term of the numerator and the
 # denominator, and cancels. If all keys have the same length, exp(−|k|²/2√D) cancels too. What is left is exp(q·k/√D)
 # divided by its sum, which is attention. If the keys differ in length, attention lacks the factor that punishes long
-# keys, so a longer key reaches more queries.
+# keys, so the longest key gets more weight than in kernel regression, from every query.
 
 # %%
 equal = 3 * k / np.sqrt((k**2).sum(axis=-1, keepdims=True))  # keys of length 3
@@ -403,13 +403,14 @@ different = error(attention(q, k, v)[0], kernel_regression(q, k, v, np.sqrt(D)))
 # ### To the questions
 #
 # 1. E[q_d k_d q_i k_i] = 0 for d ≠ i. It leaves D terms of D².
-# 2. q·q is a sum of D squares of mean 1, so about D; after the division about √D = 8. The other scores are about 1.
+# 2. q·q is a sum of D squares of mean 1, so about D; after the division about √D = 8. The other scores have the size 1.
 # 3. The scores are the same, and so are weights, answers and ds. But dq = ds k lacks the division, so the gradient of
 #    W_q is √D times as large, for a W_q that is √D times smaller. (That of W_k is the same: its factor q is smaller.)
 # 4. The scores divided by their sum, 0.5/0.8 and 0.3/0.8. The softmax is [0.550, 0.450, 0].
-# 5. No, it should multiply them. The squares of a vector sum to 1, so each number has the mean square 1/512, and the
-#    dot product of two random vectors has the variance 1/512, a size of 0.044. A softmax of such scores gives all
-#    photos nearly the same weight. The division is for numbers of size 1, as queries and keys have them at the start.
+# 5. No, it should multiply them, by √512 for a size of 1. The squares of a vector sum to 1, so each number has the mean
+#    square 1/512, and the dot product of two random vectors has the variance 1/512, a size of 0.044. A softmax of such
+#    scores gives all photos nearly the same weight. The division is for numbers of size 1, as queries and keys have
+#    them at the start.
 #
 # ### To the exercise
 #
