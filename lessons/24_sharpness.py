@@ -65,8 +65,8 @@ example = load_example()
 #     lr λ     factor
 #     0.5      0.5             half the way is left
 #     1        0               there in one step
-#     1.5      −0.5            across the valley and back, and there all the same
-#     2        −1              to and fro for ever
+#     1.5      −0.5            across the valley in each step, and there in the end
+#     2        −1              back and forth forever
 #     2.1      −1.1            each jump longer than the last
 #
 # The distance shrinks if the factor lies between −1 and 1:
@@ -131,7 +131,7 @@ lesson.save(two_valleys(rate=1.5), "valley")
 #
 # J has 826² = 682,276 entries here, and for the paper's base model it would have 4.0e15, or 32 million gigabytes. But
 # we only need what J does to a direction u, which is how g changes if θ moves a little along u, and lesson 01 has the
-# tool for that. The backward pass consists of sums, products and exponentials, so it takes complex numbers as well:
+# tool for that. The backward pass consists of sums, products, roots and exponentials, so it accepts complex numbers:
 #
 #     g(θ + ih u) = g(θ) + ih J u − ...           Taylor, along u; the next term has (ih)² = −h², which is real
 #     Im g(θ + ih u) = h J u − ...                g(θ) and J u are real; what is left has h³
@@ -325,7 +325,7 @@ lesson.save(edge_of_stability(steps_of_one, (slow, quick), EVERY))
 
 # %% [markdown]
 # > **2021.** Jeremy Cohen, Simran Kaur, Yuanzhi Li, Zico Kolter and Ameet Talwalkar trained many networks with the
-# > whole batch and measured what nobody had watched: the sharpness rises to 2/lr and stays there, at the edge of
+# > whole batch and measured what others had only glimpsed: the sharpness rises to 2/lr and stays there, at the edge of
 # > stability, as they called it. The tools were old: Cornelius Lanczos found eigenvalues from products alone in 1950,
 # > and Barak Pearlmutter showed in 1994 that a product with the Hessian costs about as much as a gradient.
 #
@@ -388,7 +388,7 @@ for name, run in (("halved", halved), ("doubled", doubled), ("halved late", late
 #
 # Near a minimum nothing happens, since the miss is tiny. But if lr is above 2/λ, the miss grows with every jump, and as
 # long as lr |miss| is below √2, the factor 1 − lr² miss² brings θ_1² and θ_2² closer to each other. Their product jumps
-# to and fro around 1, so λ shrinks, until it is below 2/lr and the misses die out. Nobody steers; the jumps do it.
+# back and forth around 1, so λ shrinks, until it is below 2/lr and the misses die out. Nobody steers; the jumps do it.
 
 # %%
 valley = {}
@@ -447,7 +447,7 @@ lesson.check("and the smallest", error(with_all[:1], eigenvalues[:1]), 1e-9)
 # exercise below finds it.) This m₁ is a sum. Adam's is a mean (lesson 13), with the factor 1 − β₁ = 0.1 before g, so
 # the same limit is reached with ten times the rate, at 38/λ. But Adam also divides by √m̂₂, so for Adam λ is the
 # sharpness of J after that division; Cohen et al. (2022) report that it stays at 38/lr. And with small batches, whose
-# gradient is noisy, they found a sharpness below 2/lr. Neither is measured here.
+# gradient is noisy, the same authors found that the sharpness stays below 2/lr. Neither is measured here.
 
 
 # %%
@@ -466,8 +466,8 @@ lesson.check("momentum: 3.79 arrives and 3.81 does not", arrives[3.79] and not a
 # %% [markdown]
 # ## Exercise
 #
-# 1. Pencil, 10 minutes. Show the limit with momentum. As without it, at the limit θ jumps to and fro: θ ← −θ and m₁ ←
-#    −m₁ in every step. Put that into the two lines, and solve for lr.
+# 1. Pencil, 10 minutes. Show the limit with momentum. As without it, at the limit θ jumps back and forth: θ ← −θ and m₁
+#    ← −m₁ in every step. Put that into the two lines, and solve for lr.
 # 2. Keyboard, 10 minutes. Take 300 steps of plain descent on the running example with lr = 0.003, and measure its
 #    sharpness before and after. First predict: does it rise to 2/0.003 = 667?
 #
@@ -505,8 +505,8 @@ lesson.check("momentum: 3.79 arrives and 3.81 does not", arrives[3.79] and not a
 # 4. The limit is that of a valley which never ends. A real one widens; the jumps along the sharp direction lead to
 #    where it is less sharp, and the loss falls along all other directions meanwhile.
 # 5. What is missing is multiplied by 1 − 4 gain, so 4 is the λ of the shower: for 0 < gain < 1/2, and at once for 1/4.
-#    With 0.55 the factor is −1.2, too hot, too cold, and worse each time. Who feels the water of one turn ago corrects
-#    the same degree twice: the limit falls to 1/4.
+#    With 0.55 the factor is −1.2, too hot, too cold, and worse each time. If you feel the water of one turn ago, you
+#    correct the same degree twice: the limit falls to 1/4.
 #
 # ### Exercise
 #
