@@ -12,7 +12,8 @@
 #
 # Jonas and Noor have finished the course. Both open an empty file and write a Transformer with its backward pass, from
 # memory. Jonas writes it from top to bottom, two hundred lines without a pause, because he knows them all by now. Then
-# he checks the gradients of the whole model for the first time. Of its 43 arrays of weights, nearly all are wrong.
+# he checks the gradients of the whole model for the first time. Of its 43 arrays of weights, dozens have a wrong
+# gradient.
 #
 # He has made one mistake. It could be in any of his two hundred lines.
 #
@@ -41,7 +42,7 @@ example = load_example()
 #
 # 1. (01) What does the complex step need of a forward pass, and what does it not need at all?
 # 2. (12) Self-attention and its residual: by how many roads does x reach the loss?
-# 3. (10) Which two sums are 0 for every row of a norm's dx, if γ is 1?
+# 3. (10) Which two sums are 0 for every row of a norm's dx?
 #
 # (The answers are at the end.)
 #
@@ -123,11 +124,13 @@ lesson.save(figure)
 # %% [markdown]
 # ![Which gradients are wrong, for a mistake in each of the ten pieces](../plots/26_blank_file.png)
 #
-# A staircase. A mistake near the loss spoils nearly everything, and a mistake at the very end spoils E alone. From the
-# wrong gradients you can only read where the trouble *begins*. In a file of one piece there's nothing to read: it
-# begins here. **So prove the pieces from the smallest to the largest, and the whole last.**
+# Two staircases, since the way back forks at cross-attention: one road goes on through the decoder, the other through M
+# into the encoder. A mistake near the loss spoils nearly everything, and a mistake at the end of either road only E.
+# From the wrong gradients you can only read where the trouble *begins*. In a file of one piece there's nothing to read:
+# it begins here. **So prove the pieces from the smallest to the largest, and the whole last.**
 #
-# (Three columns stay grey. They are the biases of the keys, whose gradient is 0 whatever comes back: lesson 06.)
+# (Three columns stay gray. They are the biases of the keys, whose gradient is 0 whatever comes back: lesson 06. The
+# last norm's own γ and β need no dx, so 43 − 3 − 2 = 38.)
 #
 # > **2015.** Stanford's course CS231n handed its students a file `layers.py`. In it stood `affine_forward`, which
 # > returned `out, cache`, and `affine_backward(dout, cache)`, each with a docstring and a line that said TODO. Beside
@@ -147,8 +150,8 @@ lesson.save(figure)
 # > dictionary or list of arrays, and its gradient comes back in the same form. `example()`, a static method of a class
 # > or a function whose name begins with `example`, returns `(piece, inputs)`: what to try it on.
 #
-# Take a piece that no lesson had: a gain. Each of the C features of x (B, T, C) is multiplied by a number of its own
-# that is learned, y_btc = g_c x_btc.
+# Take a piece that no lesson had by itself: a gain. Each of the C features of x (B, T, C) is multiplied by its own
+# learned number, y_btc = g_c x_btc.
 #
 # **Your line.** Pick one number g_c and ask where it goes. Write its gradient for all c.
 
@@ -200,7 +203,7 @@ print(*report.clues, sep="\n")
 # Three habits make an example strong:
 #
 # * **All lengths differ.** With C = T a transposed matrix fits, and nobody complains.
-# * **Not only the easy case.** Ids in which a token occurs twice; a mask that hides something; a row of one.
+# * **Not only the easy case.** Ids in which a token occurs twice; a mask that hides something; a sequence of one token.
 # * **Forward for complex numbers.** The complex step needs it: compare `.real` parts, as in `a * (a.real > 0)`.
 #
 # And an array that is *not* learned, such as the positions, should say so: `PE.setflags(write=False)`.
@@ -211,7 +214,7 @@ print(*report.clues, sep="\n")
 #     piece                         prove it with                      the line that people get wrong
 #     1  linear                     x of three axes                    the sum over tokens in dW and db
 #     2  ReLU, feed-forward         numbers of both signs              whose sign opens the gate
-#     3  norm                       rows of one size C                 the road through σ
+#     3  norm                       x of three axes                    the road through σ
 #     4  attention, one head        T ≠ S, a mask                      √D on the way back, too
 #     5  many heads                 H ≠ D                              a reshape for a swapaxes
 #     6  add and norm               a piece inside                     around and through
@@ -238,7 +241,7 @@ print(*report.clues, sep="\n")
 #
 # Then it trains: 700 steps of Adam on words of one to eight letters, with a bar that shows the loss. The loss starts
 # near ln 29 = 3.37, since nothing is known, and label smoothing keeps it above 0.639. At the end 1,000 words are asked
-# that were never in a batch. Each of the three Transformers above reverses at least 990 of them.
+# that were never in a batch. Each of the three Transformers on that page reverses at least 990 of them.
 #
 # What if all gradients are right and the loss stays at 3? Then look at sizes. Is the output of each layer about as
 # large as its input? Weights of the size 1/√C keep it so, and those of size 1 make the softmax as hard as a switch.
@@ -262,8 +265,8 @@ for scale in (C**-0.5, 1.0):
 # pieces 1 to 5 and another one for the rest. Close the lessons first. If you are stuck, derive before you look: the
 # pencil is faster than the search.
 #
-# What will you have in the end? A file in which no line is somebody else's, 1,000 words that it has never seen, and a
-# proof. [Five projects](../docs/projects.md) go on from there.
+# What will you have in the end? A file in which no line is somebody else's, which reverses words that it has never
+# seen, and a proof that each of its gradients is right. [Five projects](../docs/projects.md) go on from there.
 #
 # **In papers:** comparing a backward pass with derivatives of its forward pass is *gradient checking*, here by the
 # *complex-step derivative* (Squire and Trapp 1998).
@@ -303,17 +306,17 @@ print("scores of the row that has read bos:", *(f"{number:.4f}" for number in z[
 #
 # ### Do you remember?
 #
-# 1. It must take complex numbers and be analytic: no abs, comparisons of real parts. It needs no backward and no
-#    difference, so nothing cancels.
+# 1. It must accept complex numbers and be analytic: no abs, and comparisons only of real parts. It needs no backward
+#    and no difference, so nothing cancels.
 # 2. Four: as query, as key, as value, and around the attention.
-# 3. The sum of dx, and the sum of dx ∘ x̂.
+# 3. The sum of dx, and, except for the tiny ε, the sum of dx ∘ x̂.
 #
 # ### Questions
 #
 # 1. What lies below it: the decoder's first norm and self-attention, which get its dx, and E. The layers above it had
 #    their gradients before.
 # 2. Nothing with weights comes after it on the decoder's way back but the embedding, and E is the embedding's matrix.
-# 3. Gradients are those of dy, which forward doesn't know; what is added there can't be linear in dy.
+# 3. That `backward` adds the gradients. They are linear in dy, which forward doesn't know.
 # 4. At the roads that meet in E: the output, the decoder's embedding and the encoder's. One is missing, assigned, or
 #    counts repeated ids once.
 
