@@ -53,8 +53,9 @@ measured = Recorded(lesson, folder is not None)
 #
 # ## From a file to a model
 #
-# A file of weights is a list of names and a heap of numbers: eight bytes say how long the list is, the list says where
-# each array begins, and then come the arrays. Its tokens are words, and pieces of rarer words (lesson 18).
+# A file of weights (safetensors) is a list of names and many numbers: eight bytes say how long the list is, the list
+# says where each array begins, and then come the arrays. The model's tokens are words, and pieces of rarer words
+# (lesson 18).
 #
 # The rest you have met: token, position and segment vectors, added and normalized, then six encoder layers with the
 # norm after each sub-layer, as in the paper. Only the activation is new: GELU, a Φ(a), with Φ the distribution function
@@ -416,7 +417,7 @@ arrives = measured("arrives", one_map)
 #
 # You can skip the rest. This is the last lesson, and docs/projects.md has five projects to do by yourself.
 #
-# ### Is it turned, or only set?
+# ### Set once, or adjusted from row to row?
 #
 # Perhaps each head needs just one loudness, and the p_0 of a row says nothing about that row. To find out, we set p_0
 # in each head to its mean over all rows, with v_0 = 0. The softmax over the other tokens stays, and s_0 is chosen so
@@ -447,7 +448,7 @@ for name, numbers in zip(("itself", "same neighbor", "same package"), held, stri
     print("one p_0 per head, {}: {:.3f} ({:.3f}, {:.3f})".format(name, *numbers))
 
 # %% [markdown]
-# With one fixed loudness per head the cosine is still 0.97, so most of it is set once and for all. The rest is turned
+# With one fixed loudness per head the cosine is still 0.97, so most of it is set once and for all. The rest is adjusted
 # from row to row, and it counts: the nearest neighbor is the same for only 69 of 100 sentences.
 #
 # ### Two gradients for two questions
@@ -502,8 +503,8 @@ for kind, numbers in zip(kinds, gradients.T, strict=True):
 
 # %% [markdown]
 # Emptying is what p∘dp predicts, with a correlation of at least 0.94, and it gives [CLS] 0.03 to 0.06 of its total,
-# though half of the weight is there. Of hiding it knows nothing. There ds helps, with a share of 0.23 for [CLS] and a
-# correlation of 0.7 to 0.8; the change is too large for more. When Clark and others saw that the gradient of the
+# though half of the weight is there. Of hiding it knows next to nothing. There ds helps, with a share of 0.23 for [CLS]
+# and a correlation of 0.7 to 0.8; the change is too large for more. When Clark and others saw that the gradient of the
 # weights on [SEP] is small, they concluded that looking there more or less doesn't change much. In our model that would
 # be the wrong conclusion from the right number: it answers the first question, not the second.
 #
@@ -511,8 +512,8 @@ for kind, numbers in zip(kinds, gradients.T, strict=True):
 #
 # 1. Pencil, 10 minutes. Add a 1 to the denominator of the softmax, p_j = exp(s_j) / (1 + Σ_i exp(s_i)). Show that this
 #    is the ordinary softmax with one more key. Which score does that key have, and which value? What is ds_j now?
-# 2. Keyboard, 20 minutes. Hide [CLS] in one layer at a time, from 1 to 6. Are the four cosines of layers 2 to 5
-#    together as bad as all four at once?
+# 2. Keyboard, 20 minutes. Hide [CLS] in one layer at a time, from 1 to 6. Do the losses of layers 2 to 5, added up,
+#    reach what hiding it in all four at once costs?
 #
 # ## Questions
 #
@@ -533,14 +534,15 @@ for kind, numbers in zip(kinds, gradients.T, strict=True):
 # ### The questions
 #
 # 1. That doesn't follow. Its *values* are empty in four layers, but the mean is over what leaves the last one, and its
-# row has read words, too. 2. Now all heads have to give their whole weight to words: that is hiding, not emptying.
-# 3. The first one: with a causal mask it is the only token that every row sees. 4. That the output hardly depends on
-# what the token hands out, and not that it hardly depends on how much a row looks there. That is ds_j, because all
-# weights of the row change together.
+#    row has read words, too.
+# 2. Now all heads have to give their whole weight to words: that is hiding, not emptying.
+# 3. The first one: with a causal mask it is the only token that every row sees.
+# 4. That the output hardly depends on what the token hands out, and not that it hardly depends on how much a row looks
+#    there. That is ds_j, because all weights of the row change together.
 #
-# The exercise. First: 1 = exp(0), so the key has the score 0 and the value 0. With o = Σ_j p_j v_j, ds_j =
-# p_j (dp_j − Σ_i p_i dp_i) as before, but the p_i sum to less than 1. Second: no. For 40 sentences the cosines are
-# 0.998, 0.97, 0.96, 0.96, 0.94 and 0.98. Alone, layers 2 to 5 lose 0.17 in all, where the four together lose 0.38.
+# The exercise. First: 1 = exp(0), so the key has the score 0 and the value 0. With o = Σ_j p_j v_j, ds_j = p_j (dp_j −
+# Σ_i p_i dp_i) as before, but the p_i sum to less than 1. Second: no. For 40 sentences the cosines are 0.998, 0.97,
+# 0.96, 0.96, 0.94 and 0.98. One at a time, layers 2 to 5 lose 0.17 in all, where the four together lose 0.38.
 
 # %%
 # the pictures of this lesson
