@@ -20,7 +20,7 @@
 #     kind of norm      LayerNorm                   RMSNorm (lesson 10)
 #     positions         added to the embeddings     queries and keys are turned: RoPE
 #     feed-forward      ReLU, two matrices          SwiGLU, three matrices
-#     biases            in most linear layers       none
+#     biases            in linear layers            none
 #     keys, values      as many heads as queries    fewer heads, each shared by a group
 #
 # Each of them has a paper that reports a gain. Do all of them matter?
@@ -84,7 +84,7 @@ guess = ...  # per cent of the whole gain that RoPE brings alone
 #     (R_t q)·(R_j k) = qᵀ R_(j−t) k                     t and j are gone, and j − t is left
 #
 # **Turn the query by its own position and the key by its own, and of the two positions the score sees only their
-# distance.** Values are not turned: what is handed over should not depend on where it was found.
+# distance, with its sign.** Values are not turned: what is handed over should not depend on where it was found.
 
 # %% [markdown]
 # A head of D features has D/2 such pairs, and pair i has its own angle, the ω_i of lesson 09 (with D instead of C). The
@@ -119,8 +119,8 @@ for places in ((2, 1), (12, 11), (1002, 1001), (2, 5)):
 # ![One query and one key, turned to their positions](../plots/19_since_2017.png)
 #
 # The product is 3.296 at positions 2 and 1, at 12 and 11, and at 1,002 and 1,001. Both arrows have gone round many
-# times by then, but the angle between them is the same. At positions 2 and 5 it is another. If the first three products
-# differ, query and key were turned in opposite directions.
+# times by then, but the angle between them is the same. At positions 2 and 5 it is different. If the first three
+# products differ, query and key were turned in opposite directions.
 #
 # > **2021.** Jianlin Su wrote about turning queries and keys on his blog, in Chinese, before his paper with colleagues,
 # > *RoFormer*, appeared. EleutherAI, a group of volunteers, tried it and built it into GPT-J in the same year. PaLM
@@ -158,7 +158,7 @@ print("dquery:", ours, "  R_(−1) k:", turn(key[None], np.array([[-1.0]]))[0])
 # ## A gate, and shared keys
 #
 # **SwiGLU.** ReLU lets one number decide two things: whether a feature passes, and how large it is. SwiGLU (Shazeer
-# 2020) makes two numbers of the input, a gate and a value, and multiplies:
+# 2020) computes two numbers from the input, a gate and a value, and multiplies them:
 #
 #     gate  = x W_gate                                   (N, F)
 #     value = x W_value                                  (N, F)
@@ -188,7 +188,7 @@ print("dquery:", ours, "  R_(−1) k:", turn(key[None], np.array([[-1.0]]))[0])
 # ## Today's block, in code
 #
 # Here is the whole block forward, with the library's norm and attention (lessons 10 and 06). The way back through it
-# takes another twenty lines, of which you now have all pieces, and to join them is the exercise 19_block_backward. We
+# takes another twenty lines. You now have all their pieces, and the exercise 19_block_backward is to join them. We
 # check the two pieces that are new.
 
 
@@ -288,15 +288,15 @@ lesson.compare("per cent of the whole gain that RoPE brings alone", guess, share
 # library's own experiment (docs/since-2017.md), with three layers and five seeds, RoPE is worth 0.216 ± 0.025 nats, and
 # all six together 0.205 ± 0.053.
 #
-# So were five papers wrong? No: most of the five are for other things than the loss of a small model. SwiGLU is for the
-# loss, and brings 0.020 nats in that experiment. With twelve layers and 240 steps, the paper's block does not begin to
-# learn, and with pre-norm it does. Grouped keys are there for memory, RMSNorm and the lack of biases for speed and
+# So were five papers wrong? No: most of the five serve something other than the loss of a small model. SwiGLU is for
+# the loss, and brings 0.020 nats in that experiment. With twelve layers and 240 steps, the paper's block does not begin
+# to learn, and with pre-norm it does. Grouped keys are there for memory, RMSNorm and the lack of biases for speed and
 # simplicity. When a paper reports a gain, ask at which size it was measured, with how many seeds, and what else was
 # changed that day.
 #
-# **In papers:** grouped keys are *grouped-query attention* (GQA), one head of keys for all is *multi-query attention*
-# (MQA, Shazeer 2019), silu is also *swish* (Ramachandran et al. 2017), and a gated product a *GLU* (Dauphin et al.
-# 2016).
+# **In papers:** turning is *rotary position embedding* (RoPE), grouped keys are *grouped-query attention* (GQA), one
+# head of keys for all is *multi-query attention* (MQA, Shazeer 2019), silu is also *swish* (Ramachandran et al. 2017),
+# and a gated product a *GLU* (Dauphin et al. 2016).
 
 # %% [markdown]
 # ## Going deeper
@@ -305,10 +305,11 @@ lesson.compare("per cent of the whole gain that RoPE brings alone", guess, share
 #
 # ### Neighbors or halves
 #
-# Su pairs the features 0 and 1, 2 and 3, and so on. The code of GPT-NeoX and LLaMA pairs feature i with i + D/2. Both
-# are right, as long as queries and keys agree, because a product does not care about the order of its terms: put the
-# columns of W_q and W_k in another order, and one kind becomes the other. Whoever loads weights of the other kind
-# without that step gets a model that talks nonsense, and no error message.
+# Su pairs the features 0 and 1, 2 and 3, and so on. So does Meta's code for LLaMA. GPT-NeoX, and Hugging Face's code
+# for LLaMA, pair feature i with i + D/2. Both are right, as long as queries and keys agree, because a product does not
+# care about the order of its terms: put the columns of W_q and W_k in another order, and one kind becomes the other.
+# (Hugging Face did so when it converted LLaMA.) If you load weights of the other kind without that step, you get a
+# model that talks nonsense, and no error message.
 
 # %%
 D = 6
@@ -339,8 +340,8 @@ lesson.check("halves, with the features as they were: other scores", error(mixed
 # ### Where the norm of a head belongs
 #
 # Qwen 3 normalizes each head's queries and keys, so that no score can grow without bound. A rotation keeps the length,
-# and so RMSNorm and RoPE may change places, but only as long as all entries of γ are equal. With a γ of its own for
-# each feature, the order matters, and the weights of one order are wrong for the other.
+# and so RMSNorm and RoPE may change places, but only if the two features of each pair have the same γ. With a separate
+# γ for each feature, the order matters, and the weights of one order are wrong for the other.
 
 # %%
 gamma = rng.uniform(0.5, 2.0, D)
