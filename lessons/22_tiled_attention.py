@@ -64,8 +64,8 @@ example = running_example()
 #     o     = Σ_j exp(s_j − m) v_j / total
 #
 # The left reader reports m = 0.893 and total = 1.203, the right one m = 1.844 and total = 1.307, and then the keys are
-# gone. The row's true answer is a mean of the two answers. The totals are nearly equal: is the share of the right
-# half nearly one half?
+# gone. The row's true answer is a weighted mean of the two answers. The totals are nearly equal: is the share of the
+# right half nearly one half?
 
 # %%
 guess = ...  # the share of the right half in o, between 0 and 1
@@ -310,8 +310,8 @@ lesson.check("at T = 2,048 the two agree, in float32", worst, 1e-5)
 # by 3.9 and the lower one by 1.9. Nothing has been approximated: the gradients are the same.
 #
 # It costs arithmetic: lesson 06 counted six matrix products, and here a seventh makes the scores again. On a graphics
-# processor, Dao and his co-authors report, it saves time all the same, because the large memory there is slower than
-# the arithmetic, and a tile never leaves the small memory beside it.
+# processor, Dao and his co-authors report, it still saves time, because the large memory there is slower than the
+# arithmetic, and a tile never leaves the small memory beside it.
 #
 # > **2018.** Maxim Milakov and Natalia Gimelshein of NVIDIA showed how a softmax can find its largest score and its
 # > total in one pass, by rescaling. In 2021 Markus Rabe and Charles Staats of Google used this for attention whose
@@ -470,9 +470,9 @@ for size in (16, 3):
 # layers. Keep the input x alone, and forget the rest. When dy arrives, compute forward from x again, then backward, and
 # forget once more (Chen et al. 2016; most libraries call it checkpointing).
 #
-# With N layers, N inputs are kept, and the arrays of one layer at a time, instead of those of N. It costs one more
-# forward pass. Backward takes about twice as long as forward, so a step of three parts becomes one of four, a third
-# more. In a tile it was the seventh product beside six.
+# So the inputs of all layers are kept, but the other arrays of only one layer at a time. It costs one more forward
+# pass. Backward takes about twice as long as forward, so a step of three parts becomes one of four, a third more. In a
+# tile it was the seventh product beside six.
 #
 # What has to be the same the second time? Everything that forward reads: x, the masks, the weights, which no optimizer
 # may move in between, and, easy to forget, the dice. With dropout, the second forward must draw the zeros of the first,
@@ -480,7 +480,7 @@ for size in (16, 3):
 # may still look healthy. So a layer keeps the state of its random generator too, a few numbers, and begins the
 # second time from there. And what a layer counts, such as how busy its experts are, must be counted once.
 #
-# Then nothing is approximated, not even rounded otherwise: all gradients are the same to the last bit. In our library
+# Then nothing is approximated, not even rounded differently: all gradients are the same to the last bit. In our library
 # this is `Recomputed`, which goes around any layer, and `minitransformer train text --recompute`; what it saves is
 # measured in docs/benchmarks.md. And if nobody will ask for a gradient? Then not even x has to be kept: a model that
 # only reads holds the arrays of one layer, however deep it is.
@@ -501,7 +501,7 @@ for size in (16, 3):
 # 1. Why does `attend` divide by its total, if `merge_states` multiplies by it again?
 # 2. A row's keys come with ever larger scores, or with ever smaller ones. How often does it rescale? Does o depend on
 #    it?
-# 3. The loop over rows is outside here, and that over keys inside. What changes if they are swapped?
+# 3. In `tiled_backward` the loop over rows is outside, and the loop over keys inside. What changes if they are swapped?
 # 4. "FlashAttention makes attention linear in T." What is linear, and what is not?
 # 5. A model writes one token at a time, with a cache of keys and values. Do tiles save memory there?
 # 6. *Somewhere else.* A billion readings lie on many machines, and you want their mean and variance in one pass. What
