@@ -15,8 +15,8 @@
 # back to where the last token stood before, and reads on from there.
 #
 # Then she asks a model that has two layers and has been trained for ten seconds. Each of its texts is 8 to 16 random
-# tokens, of 32 kinds, repeated until there are 32. A guess is right in 3 of 100 cases. The model is right in 98 of 100,
-# in texts that it has never seen.
+# tokens, of 32 kinds, repeated until there are 32. A guess is right in 3 of 100 cases. The model is right in 98 of 100
+# where texts repeat that it has never seen.
 #
 # Its weights cannot hold the answers, because the answers are made up as the text is drawn. What they hold must be a
 # procedure, like the friend's. Today we write one down, in two heads, without training, and then look for it in the
@@ -54,8 +54,8 @@ example = running_example()
 #     s_tj = q_t·k_j / √D = x_t W_q W_kᵀ x_jᵀ / √D
 #
 # and x_t and x_j, in layer 1, are a token and its position, nothing else? What makes the place of «p» special is that
-# «o» stands before it, and that is written neither in the vector of «p» nor in that of the row. Exchange the token
-# before j, and s_tj stays the same, whatever W_q and W_k are.
+# «o» stands before it, and that is written neither in the vector of «p» nor in that of the row. Swap the token before j
+# for another one, and s_tj stays the same, whatever W_q and W_k are.
 #
 # The row can find the other «o», which has the same token. But that place hands over only what it has, and
 # it does not have its successor: a causal mask (lesson 07) never lets it look ahead.
@@ -131,7 +131,7 @@ lesson.check("our head of layer 2, against the library's attention", error(says,
 # %% [markdown]
 # ![What the two heads look at](../plots/20_induction.png)
 #
-# In the first four letters no position has heard the token of the row yet, so all scores are 0, and the row spreads its
+# At the first four letters no position has heard the token of the row yet, so all scores are 0, and the row spreads its
 # weight over all that it sees. From the second «s» on, every answer is right.
 #
 # ## What the query meets
@@ -255,8 +255,8 @@ print("layer 2, weight on tokens after copies: ", *(f"{share:.2f}" for share in 
 #
 # > **2021.** Elhage, Nanda, Olsson and others at Anthropic trained Transformers without feed-forward networks, of one
 # > and of two layers, and multiplied out their matrices, as we did. In those of two layers they found such pairs, and
-# > called the second head an induction head. A year later, Olsson and others reported that in larger models, too, these
-# > heads appear in a short stretch of training, and that the loss bends in the same stretch.
+# > called the second head an induction head. In 2022 Olsson and others reported that in larger models, too, these heads
+# > appear in a short stretch of training, and that the loss bends in the same stretch.
 #
 # ## How far, but not which
 #
