@@ -10,8 +10,8 @@
 #
 # ## One vector for a whole sentence
 #
-# In 2014 a neural translator had two halves. One read the sentence, word after word, and kept what it had understood in
-# a single vector; the other wrote the translation, and this vector was all that it knew. Long sentences fell apart.
+# Lesson 05 began with the translators of 2014. One half read the sentence, word after word, into a single vector, the
+# other half wrote the translation from it, and long sentences fell apart.
 #
 # Suppose that our model worked this way: it reads «s», «t», «o», «p», letter by letter, and hands over six numbers. Its
 # answer must end in «s», the letter that it read first. If it gets that one wrong, the complaint has to go back through
@@ -67,7 +67,7 @@ example = running_example()
 # become gates, numbers between 0 and 1, and the fourth goes through a tanh, and is what this token has to tell:
 #
 #     sums_t = x_t W_x + y_(t−1) W_y + b                          four blocks
-#     read_t, write_t, forget_t = sigmoid(the first three)        the gates "o", "i" and "f"
+#     read_t, write_t, forget_t = sigmoid(the first three)        output, input, forget gate: "o", "i", "f"
 #     new_t = tanh(the last)                                      the candidate, "g"
 #     cell_t = forget_t ∘ cell_(t−1) + write_t ∘ new_t            the cell state, "c"
 #     y_t = read_t ∘ tanh(cell_t)                                 the hidden state, "h"
@@ -215,7 +215,8 @@ lesson.compare("left after 1,023 gates", guess, kept)
 # ## The first attention
 #
 # Bahdanau, Cho and Bengio did not repair the reader. They let it keep all its vectors, one for each of the S tokens (T
-# now counts queries), and the half that writes looks at all of them. A small network compares query and key:
+# now counts queries), and the half that writes looks at all of them. A small network compares query and key. It adds
+# them, so this is called *additive attention*:
 #
 #     match_tjd = tanh(q_td + k_jd)
 #     s_tj = Σ_d scorer_d match_tjd
@@ -346,14 +347,14 @@ for name, values in reach.items():
 # %% [markdown]
 # ![The gradient of the first token over its distance from the loss](../plots/17_why_attention.png)
 #
-# Two of the LSTMs fall off the picture, like 2^−T. Both attentions follow a straight line, like 1/S, and so does the
-# LSTM with the whole recipe. With half of it, the curve stays at the top.
+# Two of the LSTMs lose a share at every token, and fall off the picture. Both attentions follow a straight line, like
+# 1/S, and so does the LSTM with the whole recipe. With half of it, the curve stays at the top.
 #
 # ## What a gate cannot choose
 #
 # The whole recipe leaves 0.0020 for the first of 1,025 tokens. Attention with equal scores leaves 0.00098, which is
-# 1/1025. By the colleague's yardstick nobody has won: one is a running mean and the other a
-# mean, and in a mean of T tokens each has a share of about 1/T, forward and back.
+# 1/1025. By the colleague's yardstick nobody has won: one is a running mean, the other a plain mean, and in a mean of T
+# tokens each has a share of about 1/T, forward and back.
 #
 # (At the top the gradient is 18 times as long as that of a single token, but the cells have grown to a size of 50.)
 #
@@ -419,7 +420,7 @@ for name in ("LSTM, forget ln T", "LSTM, forget ln T, write −ln T"):
 # of them still have a slope above 0.01. What arrives is long, 10 to 34 times as long as for one token, because each of
 # a thousand gates changes a little if the first token changes, by way of the y before it, and these small terms add up.
 # With the whole recipe the cells stay at 0.06, every tanh is open, and with five seeds the gradient is between 0.0014
-# and 0.0020. A long gradient is no good sign by itself.
+# and 0.0020. A long gradient isn't a good sign by itself.
 #
 # ### What they cost
 #
@@ -429,16 +430,17 @@ for name in ("LSTM, forget ln T", "LSTM, forget ln T, write −ln T"):
 #     LSTM          8 C²
 #     attention     4 C² + 2 S C                                   equal for S = 2 C
 #
-# For C = 512 the two are equal at 1,024 tokens. On shorter texts attention is even the cheaper one. But the LSTM's
-# products come one after the other, because y_(t−1) must be known first, and attention's come all at once. This is the
-# paper's argument in section 4. Additive attention adds T · S · D numbers that go through a tanh, and keeps them all
-# for its backward. The dot product of lesson 05 keeps D times fewer.
+# For C = 512 the two are equal at 1,024 tokens. On shorter texts attention is even cheaper. But the LSTM's products
+# come one after the other, because y_(t−1) must be known first, and attention's come all at once. This is the paper's
+# argument in section 4. Additive attention adds T · S · D numbers that go through a tanh, and keeps them all for its
+# backward. The dot product of lesson 05 keeps D times fewer.
 
 # %% [markdown]
 # ## Exercise
 #
 # 1. *Somewhere else.* Pencil, 10 minutes. A GRU has one vector only: y_t = keep_t ∘ y_(t−1) + (1 − keep_t) ∘ new_t.
-#    Which bias of its gate `keep` leaves 1/e of the gradient after T steps, and what does it do to new_t?
+#    Which bias of its gate `keep` leaves 1/e of the gradient after T steps, on the path through `keep` alone, and what
+#    does it do to new_t?
 # 2. Keyboard, 15 minutes. Give each feature a forget bias of its own, the logarithm of a distance that you draw
 #    between 1 and 1,024, and its write gate the negative of that. Which features still hear the first token?
 #
