@@ -199,10 +199,13 @@ def test_a_mask_of_floats_is_added_to_the_scores():
         assert torch.equal(function(x, x, x, attn_mask=added), function(x, x, x, attn_mask=mask))
 
 
-def test_an_empty_row_of_multihead_attention_is_nan_unless_it_returns_no_weights():
+def test_an_empty_row_of_multihead_attention_is_nan_unless_it_returns_no_weights_outside_the_fast_path():
     attention, x = nn.MultiheadAttention(4, 2, batch_first=True, dtype=torch.float64), numbers(1, 3, 4)
     everything = torch.ones(1, 3, dtype=torch.bool)
     assert attention(x, x, x, key_padding_mask=everything)[0].isnan().all()
     y, weights = attention(x, x, x, key_padding_mask=everything, need_weights=False)
     assert weights is None
     assert not y.isnan().any()
+    with torch.no_grad():
+        fast, _ = attention.eval()(x, x, x, key_padding_mask=everything, need_weights=False)
+    assert fast.isnan().all()
