@@ -97,7 +97,7 @@ q, k, v = ((x @ example[f"decoder.self.W_{name}"] + example[f"decoder.self.b_{na
 
 
 def turn(x, angles):
-    """x (..., T, D), angles (T, D/2): turn each pair of neighbouring features -> y (..., T, D)."""
+    """x (..., T, D), angles (T, D/2): turn each pair of neighboring features -> y (..., T, D)."""
     cos, sin = np.cos(angles), np.sin(angles)
     first, second = x[..., 0::2], x[..., 1::2]
     return np.stack([first * cos - second * sin, first * sin + second * cos], axis=-1).reshape(x.shape)
@@ -323,11 +323,11 @@ def turn_halves(x, angles):
     return np.concatenate([first * cos - second * sin, first * sin + second * cos], axis=-1)
 
 
-neighbours = turn(q_6, angles) @ turn(k_6, angles).T
+neighbors = turn(q_6, angles) @ turn(k_6, angles).T
 same = turn_halves(q_6[:, halves], angles) @ turn_halves(k_6[:, halves], angles).T
 mixed = turn_halves(q_6, angles) @ turn_halves(k_6, angles).T
-lesson.check("halves, with the features in their order: the same scores", error(same, neighbours), 1e-14)
-lesson.check("halves, with the features as they were: other scores", error(mixed, neighbours), at_least=0.1)
+lesson.check("halves, with the features in their order: the same scores", error(same, neighbors), 1e-14)
+lesson.check("halves, with the features as they were: other scores", error(mixed, neighbors), at_least=0.1)
 
 # %% [markdown]
 # ### The bias that comes alive
@@ -353,7 +353,7 @@ for name, scale in (("equal", np.ones(D)), ("unequal", gamma)):
         lesson.check("with equal γ, norm and rotation may change places", error(first_norm, first_turn), 1e-14)
 
 bias = rng.standard_normal(D)
-with_bias = turn(q_6, angles) @ turn(k_6 + bias, angles).T - neighbours
+with_bias = turn(q_6, angles) @ turn(k_6 + bias, angles).T - neighbors
 lesson.check("a bias of the keys changes the differences in a row", np.ptp(with_bias, axis=1).min(), at_least=0.1)
 
 # %% [markdown]
