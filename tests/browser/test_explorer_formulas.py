@@ -136,102 +136,33 @@ def test_every_array_has_a_word_that_stands_beside_its_letter(page):
     assert page.text("[data-row='cross.s'] .map.gradient .about") == "gradient of the score (2, 5, 4) cross"
 
 
-# --- connections ---
+# --- where a number comes from ---
 
-# {framed: cells, arrows: [[kind, from, to]], lit: numbers and arrays}; a cell counts with 3 pixels around it
-DRAWN = """
-const near = ([x, y], [left, top, width, height]) =>
-  x > left - 3 && x < left + width + 3 && y > top - 3 && y < top + height + 3;
-const cells = [...document.querySelectorAll(".map canvas")].flatMap((map) => {
-  const {left, top, width} = map.getBoundingClientRect(), name = map.dataset.array;
-  return width ? Array.from({length: App.machine.get(name).size}, (_, flat) => {
-    const [x, y, w, h] = Heatmap.boxOf(map, flat);
-    return {name: `${name} ${flat}`, box: [left + x, top + y, w, h]};
-  }) : [];
-});
-const at = (point) => cells.filter(({box}) => near(point, box)).map(({name}) => name);
-const [svg] = document.querySelectorAll("svg.connections");
-const number = (each, name) => Number(each.getAttribute(name));
-return svg && {
-  framed: [...svg.querySelectorAll("rect")].map((each) => [["x", "width"], ["y", "height"]]
-    .map(([start, size]) => number(each, start) + number(each, size) / 2)).map((middle) => at(middle)[0]),
-  arrows: [...svg.querySelectorAll(":scope > path")].map((each) => {
-    const points = each.getAttribute("d").match(/[-\\d.]+,[-\\d.]+/g).map((point) => point.split(",").map(Number));
-    return [each.getAttribute("class"), at(points[0]), at(points.at(-1))];
-  }),
-  lit: [...document.querySelectorAll(".lit")].map((each) => each.dataset.cell ?? each.dataset.array),
+# what each heat map has marked when a number is chosen
+MARKED = """
+const {name, flat} = App.cell(), update = Heatmap.update, marked = {};
+Heatmap.update = (canvas, changes, ...rest) => {
+  marked[canvas.dataset.array] = changes.marked;
+  update(canvas, changes, ...rest);
 };
+App.set({cell: App.setCell({name, flat: flat + 1})});
+Heatmap.update = update;
+return [App.setCell(App.cell()), marked];
 """
 
 
-def point_at(page, selector):
-    """Move the pointer to an element and wait for what is drawn."""
-    from selenium.webdriver import ActionChains
-
-    target = page.driver.find_element("css selector", selector)
-    ActionChains(page.driver, duration=0).move_to_element(target).perform()
-    return drawn(page)
-
-
-def drawn(page):
-    until(page, "document.querySelector('svg.connections')")
-    page.settle()
-    return page.script(DRAWN)
-
-
-def test_pointing_at_a_number_shows_its_cell_its_symbol_and_what_it_makes(page):
-    open_explorer(page, "view=cell&cell=cross.ds[0,1,2]", width=1440)
-    found = point_at(page, ".inspector section.gradient button.number")
-    assert sorted(found["framed"]) == ["cross.ds 6", "cross.p 6"]
-    ((kind, start, end),) = found["arrows"]
-    assert kind == "gradient"
-    assert "cross.p 6" in start
-    assert "cross.ds 6" in end
-    assert "cross.p 6" in found["lit"]
-    assert set(found["lit"]) == {"cross.p 6", "cross.p"}
-
-
-def test_pointing_at_a_symbol_shows_its_numbers_and_their_cells(page):
-    open_explorer(page, "view=cell&cell=cross.s[0,1,2]", width=1440)
-    found = point_at(page, ".inspector section.value .derivation math [data-array='cross.q']")
-    cells = {"cross.q 3", "cross.q 4", "cross.q 5"}
-    assert set(found["framed"]) == {*cells, "cross.s 6"}
-    assert [kind for kind, *_ in found["arrows"]] == ["value"] * 3
-    assert set(found["lit"]) == {*cells, "cross.q"}
-
-
-@pytest.mark.parametrize("cell", ["cross.o[0,1,2]", "decoder.norm1.x[2,3]", "encoder.ffn.da[1,2]", "output.z[1,3]"])
-def test_cell_with_the_focus_is_connected_with_where_it_comes_from_and_goes_to(page, cell):
-    open_explorer(page, f"view=cell&cell={cell}", width=1440, height=1600, reduced_motion=True)
-    page.script("document.querySelector(`canvas[data-array='${arguments[0]}']`).focus()", cell.split("[")[0])
-    found = drawn(page)
-    own, sources, targets = page.script("""
-        const {name, flat} = App.cell(), text = (cell) => `${cell.name} ${cell.flat}`;
-        const box = (cell) => document.querySelector(`canvas[data-array="${cell.name}"]`)?.getBoundingClientRect();
-        const seen = (cell) => box(cell)?.width && box(cell).top >= 0 && box(cell).bottom <= innerHeight;
-        const {machine} = App;
-        return [text({name, flat}), ...[machine.comesFrom(name, flat), machine.goesTo(name, flat)]
-          .map((cells) => cells.filter(seen).map((cell) => [text(cell), machine.get(cell.name).role]))];
-    """)
-    coming = [start for _, start, end in found["arrows"] if own in end]
-    assert 0 < len(found["arrows"]) <= 20
-    assert all(any(name in start for start in coming) for name, _ in sources[:10])
-    going = [(kind, end) for kind, start, end in found["arrows"] if own in start]
-    for name, role in targets[:10]:
-        kinds = [kind for kind, end in going if name in end]
-        assert ("gradient" if role == "gradient" else "value") in kinds, name
-    assert own in found["framed"]
-    assert page.script("return document.getAnimations().length") == 0
-
-
-def test_connection_ends_when_the_focus_goes(page):
-    open_explorer(page, "view=cell&cell=cross.ds[0,1,2]", width=1440)
-    page.script("document.querySelector('.inspector button.number').focus()")
-    assert drawn(page)["lit"]
-    page.script("document.activeElement.blur()")
-    page.wait("setTimeout(arguments[0], 200)")
-    assert page.script(DRAWN) is None
-    assert page.script("return document.querySelectorAll('.lit').length") == 0
+def test_the_cells_that_a_number_comes_from_are_framed_on_their_maps(page):
+    open_explorer(page, "view=cell&cell=cross.ds[0,1,1]", width=1440, reload=True)
+    cell, marked = page.script(MARKED)
+    assert cell == "cross.ds[0,1,2]"
+    frames = {name: cells for name, cells in marked.items() if cells}
+    # ds = p (dp - dp_mean), of the same entry; the frame on s is that of the number whose gradient this is
+    assert frames == {"cross.s": [6], "cross.p": [6], "cross.dp": [6], "cross.dp_mean": [1]}
+    show(page, "view=cell&cell=cross.s[0,1,1]")
+    cell, marked = page.script(MARKED)
+    assert cell == "cross.s[0,1,2]"
+    frames = {name: cells for name, cells in marked.items() if cells}
+    assert frames == {"cross.ds": [6], "cross.q": [3, 4, 5], "cross.k": [6, 7, 8]}  # a sum over the features of a head
 
 
 # --- less at once ---

@@ -476,7 +476,8 @@ def test_maps_have_their_numbers_on_a_phone_and_sliders_their_ends(page):
     assert page.text(".ends").split() == ["−0.6", "0.6"]
     for station in (7, 8):
         go_to(page, station)
-        widths = "return [...document.querySelectorAll('.pictures canvas')].map(c => Heatmap.boxOf(c, 0)[2])"
+        columns = "App.machine.get(c.dataset.array).shape.at(-1)"
+        widths = f"return [...document.querySelectorAll('.pictures canvas')].map(c => (c.clientWidth - 40) / {columns})"
         assert min(page.script(widths)) >= 32  # from here on, a cell has room for its number
 
 

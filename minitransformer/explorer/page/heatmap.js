@@ -8,7 +8,7 @@ const Heatmap = (() => {
   const GAP = 14; // between heads
   const LABEL = 13; // height of the labels of columns
   const FONT = "10px system-ui, sans-serif";
-  const drawn = new WeakMap(); // canvas -> {options, layout, draw}
+  const drawn = new WeakMap(); // canvas -> {options, draw}
 
   /* heatmap({name, values, select(flat), enter(), selected, summary(flat), compact, width, what, label, kind}) -> element.
      What is not given is that of the array `name`; `what` its numbers are is read in the label. `compact` is a picture without
@@ -33,7 +33,7 @@ const Heatmap = (() => {
     canvas.style.height = `${layout.height}px`;
     const draw = drawer(canvas, array, layout, options, scale);
     draw(true);
-    drawn.set(canvas, { options, layout, draw });
+    drawn.set(canvas, { options, draw });
     if (options.select || options.open) listen(canvas, array, layout, options, draw);
     return canvas;
   }
@@ -285,12 +285,5 @@ const Heatmap = (() => {
     });
   }
 
-  /* The cell that the pointer is on, or null; and where a cell is on its map: [x, y, width, height]. */
-  const pointedAt = (canvas, event) => cellAt(drawn.get(canvas).layout, event);
-  function boxOf(canvas, flat) {
-    const { layout } = drawn.get(canvas);
-    return [...corner(layout, flat), layout.cellWidth, layout.cellHeight];
-  }
-
-  return { heatmap, update, pointedAt, boxOf };
+  return { heatmap, update };
 })();

@@ -22,24 +22,24 @@ const CellView = (() => {
   function render(content) {
     const chosen = App.cell();
     if (!chosen) return content.append(...map());
-    const { place, name } = shownBy(chosen), chips = chipsOf(place, name);
+    const { place, name } = shownBy(chosen), chips = chipsOf(place, name), frames = framesOf(chosen);
     content.append(
       placesList(place),
       element("div", { class: "place" }, element("h1", {}, heading(place)), element("p", { class: "intro" }, ModelView.describe(place).text), chips,
-        rowsOf(place), ModelView.legend(), row(App.machine.get(name), chosen), parts(name, chosen)),
+        rowsOf(place), ModelView.legend(), row(App.machine.get(name), frames), parts(name, frames)),
       inspector(chosen), element("output", { class: "unseen" }, summary(chosen)));
     showCurrent(content.querySelector(".places ul"));
-    bringIntoView(content, chosen);
-    return Connect.redraw();
+    return bringIntoView(content, chosen);
   }
 
   function update(content, fresh) {
     const chosen = App.cell();
     if (!chosen) return;
+    const frames = framesOf(chosen);
     if (fresh) content.querySelector(".rows")?.replaceWith(rowsOf(shownBy(chosen).place));
     for (const canvas of content.querySelectorAll(".map canvas")) {
       const { array } = canvas.dataset;
-      Heatmap.update(canvas, { values: App.machine.data(array), ...frames(array, chosen) }, fresh);
+      Heatmap.update(canvas, { values: App.machine.data(array), ...frames(array) }, fresh);
       const note = fresh && canvas.parentElement.querySelector(".rounding");
       if (note) note.hidden = !App.machine.isRounding(array);
     }
@@ -47,7 +47,6 @@ const CellView = (() => {
     // for a screen reader: the map that has the focus stays
     content.querySelector("output.unseen").textContent = summary(chosen);
     if (!same) bringIntoView(content, chosen);
-    Connect.redraw();
   }
 
   /* --- the map --- */
@@ -71,11 +70,11 @@ const CellView = (() => {
   }
 
   /* The arrays that an array and its gradient are computed from. */
-  function parts(name, chosen) {
+  function parts(name, frames) {
     const { machine } = App;
     const used = [name, machine.partner(name)].filter(Boolean).flatMap((each) => [...(machine.get(each).definition?.uses ?? [])]);
     const rows = [...new Set(used.map((each) => shownBy({ name: each }).name))].filter((each) => each !== name);
-    return rows.length > 0 && element("section", {}, element("h2", {}, text.parts), rows.map((each) => row(machine.get(each), chosen)));
+    return rows.length > 0 && element("section", {}, element("h2", {}, text.parts), rows.map((each) => row(machine.get(each), frames)));
   }
 
   /* What was unfolded stays so; while the number is the same one, its field stays in the window -> whether it is. */
@@ -92,9 +91,13 @@ const CellView = (() => {
 
   const summary = ({ name, flat }) => (flat === null ? "" : App.cellSummary(name, flat));
 
-  /* The cell of a map that is chosen, and the one whose partner is. */
-  function frames(name, { name: chosen, flat }) {
-    return { selected: name === chosen ? flat : null, marked: flat !== null && name !== chosen && App.machine.partner(name) === chosen ? [flat] : [] };
+  /* frames(name) -> the cell of a map that is chosen, and those that it is computed from; also the one whose partner it is. */
+  function framesOf({ name: chosen, flat }) {
+    const { machine } = App, sources = flat === null ? [] : machine.comesFrom(chosen, flat);
+    return (name) => ({
+      selected: name === chosen ? flat : null,
+      marked: [...sources, ...(flat === null ? [] : [{ name: machine.partner(chosen), flat }])].filter((cell) => cell.name === name).map((cell) => cell.flat),
+    });
   }
 
   /* In a narrow page, the places are a line that one can scroll. */
@@ -135,7 +138,7 @@ const CellView = (() => {
   const mainOf = ({ name, kind }) => (name ? `${name}.${MAIN[kind]}` : MAIN[kind]);
 
   /* One array and its gradient, side by side, below the formula of what is shown. */
-  function row(array, chosen) {
+  function row(array, frames) {
     const { machine, state } = App;
     const [value, gradient] = array.role === "gradient" ? [null, array.name] : [array.name, machine.partner(array.name)];
     const shown = [(state.show !== "gradients" || !gradient) && value, state.show !== "values" && gradient].filter(Boolean);
@@ -148,7 +151,7 @@ const CellView = (() => {
         planted(name), role === "mask" && forbids(machine.get(name)),
         role === "gradient" && element("p", { class: "note rounding", hidden: !machine.isRounding(name) }, text.rounding),
         Heatmap.heatmap({
-          name, width, ...frames(name, chosen),
+          name, width, ...frames(name),
           select: (flat) => choose({ name, flat }), enter: () => document.querySelector(".inspector").focus(),
         }));
     }));
@@ -232,7 +235,7 @@ const CellView = (() => {
     const x = machine.value(name, flat);
     const index = machine.indexOf(name, flat).map((i) => [{ tag: "mn", text: String(i) }]);
     const amount = App.edits().find((each) => each.name === name && each.flat === flat)?.amount;
-    return element("section", { class: kind, "data-number": `${name} ${flat}` }, element("h3", {}, title),
+    return element("section", { class: kind }, element("h3", {}, title),
       element("p", { class: "result" }, Dom.formula([Show.named(machine.get(name), index)]), " = ", element("strong", { title: Show.exact(x) }, Show.number(x))),
       definition
         ? element("div", { class: "derivation" },
@@ -285,7 +288,7 @@ const CellView = (() => {
     const { definition } = machine.get(name);
     const pieces = Show.numbers(definition, machine, machine.givenOf(name, flat));
     const cancel = changes(name, flat, machine.comesFrom(name, flat)).some((change) => change > 0);
-    return element("section", { class: "why", "data-number": `${name} ${flat}` }, element("p", {}, cancel ? text.cancel : text.zero),
+    return element("section", { class: "why" }, element("p", {}, cancel ? text.cancel : text.zero),
       element("p", { class: "derivation" }, ...Dom.formula(pieces, follow)));
   }
 
