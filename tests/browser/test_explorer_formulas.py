@@ -3,7 +3,7 @@ that belong together are shown to."""
 
 import pytest
 
-from tests.browser.explorer import ONE_OF_EACH_KIND, open_explorer, show, type_into, until
+from tests.browser.explorer import ONE_OF_EACH_KIND, open_explorer, show, type_into
 
 pytestmark = pytest.mark.exhaustive
 

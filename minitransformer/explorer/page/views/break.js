@@ -21,8 +21,7 @@ const BreakView = (() => {
       menu(),
       element("div", { class: "experiment" },
         element("h2", { id: "planted", tabindex: -1 }, nameOf(mistake)),
-        mistake === "" && element("p", {}, text.noneText), ["", "own"].includes(mistake) && BreakLine.section(),
-        mistake === "own" ? BreakLine.changed() : mistake && changed(mistake),
+        mistake ? changed(mistake) : element("p", {}, text.noneText),
         witnesses(), element("div", { class: "verdicts" }), mistake && isShown() && BreakMap.section()));
     verdicts();
     Experiments.plan(isShown() && arrived);
@@ -43,29 +42,37 @@ const BreakView = (() => {
   function menu() {
     const { state } = App;
     const item = (id) => {
-      const isThere = id === "" || App.planted(id); // if not, the link leads to the field for a line
-      const href = App.link({ mistake: isThere ? id : "", cell: "", guess: "", look: state.look === "skip" ? "skip" : "" });
+      const href = App.link({ mistake: id, cell: "", guess: "", look: state.look === "skip" ? "skip" : "" });
       const follow = () => {
-        arriving = isThere ? "planted" : "own";
+        arriving = "planted";
         if (href === location.hash) arrive(document.getElementById(arriving));
       };
-      return element("li", {}, element("a", { href, onclick: follow, "aria-current": id === state.mistake ? "true" : null, "data-focus": `plant-${id}` },
-        id === "own" ? Strings.line.name : nameOf(id)));
+      return element("li", {}, element("a", { href, onclick: follow, "aria-current": id === state.mistake ? "true" : null, "data-focus": `plant-${id}` }, nameOf(id)));
     };
     const group = (kind) => [element("h3", {}, text[kind]), element("ul", {}, Mistakes.list.filter((each) => each.kind === kind).map(({ id }) => item(id)))];
     const { mistake } = state;
     const open = folded.mistake === mistake ? folded.open : !mistake || window.innerWidth >= 1100;
     return element("nav", { class: "menu", "aria-label": text.list },
       element("details", { open, ontoggle: (event) => { folded = { mistake, open: event.target.open }; } }, element("summary", { "data-focus": "menu" }, text.list),
-        element("ul", {}, item(""), item("own")), group("forward"), group("backward")));
+        element("ul", {}, item("")), group("forward"), group("backward")));
   }
 
   /* --- what is changed --- */
 
+  /* The right line and the wrong one, and the places of the arrays that they belong to. */
+  function compared(right, wrong, names = []) {
+    const places = names.map((name) => App.machine.get(name).place.name).filter(Boolean);
+    const rows = [["good", `✓ ${text.right}`, right], ["bad", `✗ ${text.wrong}`, wrong]];
+    return element("dl", { class: "lines" },
+      rows.map(([kind, label, formula]) => [element("dt", { class: kind }, label), element("dd", { class: "formula", "aria-label": label }, formula)]),
+      places.length > 0 && element("dd", { class: "note" }, text.inPlaces(places)));
+  }
+
+  /* The right line of somebody's own is there for those who ask. */
   function changed(id) {
-    const compared = (right, wrong, names) => BreakLine.lines([["good", `✓ ${text.right}`, right], ["bad", `✗ ${text.wrong}`, wrong]], names);
     const lines = Experiments.changedLines().map(({ names, right, wrong }) => compared(Dom.formula(right), Dom.formula(wrong), names));
     const mask = App.planted().causal === false;
+    if (id === "own") return lines.length > 0 && element("details", { class: "changed" }, element("summary", {}, Strings.line.show), lines);
     return element("section", { class: "changed" }, element("p", {}, Strings.mistakes[id].text), element("h3", {}, text.changed),
       mask && compared(text.maskRight, text.maskWrong),
       lines.slice(0, MOST_LINES),
@@ -154,12 +161,11 @@ const BreakView = (() => {
     if (!mistake || !isShown()) return;
     if (results.some(({ rings }) => rings === undefined)) return;
     const names = results.filter(({ rings }) => rings).map(({ id }) => Strings.detectors[id].name);
-    const all = Experiments.differences();
-    const differing = all.filter(({ differs }) => differs).length;
+    const differing = Experiments.differences().filter(({ differs }) => differs).length;
     const falls = differing > 0 && !results[0].rings && results[0].number < results[0].first;
     place.replaceChildren(element("section", { class: "moral" }, element("h3", {}, text.moral),
-      element("p", { role: "status" }, (mistake !== "own" || names.length > 0) && [text.verdict({ names, all: results.length, differing }), " ", falls && text.lossSilent]),
-      element("p", {}, mistake === "own" ? BreakLine.moral(names.length, all) : Strings.mistakes[mistake].moral),
+      element("p", { role: "status" }, text.verdict({ names, all: results.length, differing }), " ", falls && text.lossSilent),
+      mistake !== "own" && element("p", {}, Strings.mistakes[mistake].moral),
       differing === 0 && mistake !== "own" && offer()));
   }
 

@@ -40,7 +40,7 @@ const Ladder = (() => {
   /* What somebody has written to the right of the = sign, read as the whole line; the place of a problem is that in `right`. */
   function read(name, right) {
     const found = OwnLine.read(`${name} = ${right}`), before = name.length + 3;
-    return found.problem ? { text: right, problem: { kind: found.problem.kind, length: found.problem.length, facts: found.problem.facts, at: Math.max(0, found.problem.at - before) } } : found;
+    return found.problem ? { problem: { kind: found.problem.kind, length: found.problem.length, facts: found.problem.facts, at: Math.max(0, found.problem.at - before) } } : found;
   }
 
   /* The line is tried on a word in which two letters come twice, such as "toot". */
@@ -71,6 +71,13 @@ const Ladder = (() => {
       state.write !== "" && button(text.share, ({ target }) => share(target), { class: "quiet", "data-focus": "share" }));
   }
 
+  /* A sentence, and the line with a mark at the place. */
+  function explanation({ kind, at: start, length, facts }) {
+    const line = App.state.write, end = start + length;
+    return [element("p", {}, Strings.line.at(start + 1), " ", Strings.line.problems[kind](facts)), element("p", { class: "typed", "aria-hidden": "true" },
+      line.slice(0, start), element("mark", {}, line.slice(start, end) || "\u00a0"), line.slice(end))];
+  }
+
   function field(name) {
     const { machine, state } = App, message = element("div", { class: "problem", role: "alert", id: "ladder-problem" });
     const input = element("input", {
@@ -85,7 +92,7 @@ const Ladder = (() => {
     const found = state.write && read(name, state.write);
     if (found?.problem) {
       input.setAttribute("aria-invalid", "true");
-      message.append(...BreakLine.explanation(found));
+      message.append(...explanation(found.problem));
     }
     const left = { op: "cell", name: machine.get(name).symbol, index: machine.get(name).definition.index };
     return element("div", { class: "own" }, element("form", { class: "setter gradient", onsubmit: submit },
