@@ -16,7 +16,6 @@ const App = (() => {
   const VIEWS = { home: HomeView, tour: TourView, model: ModelView, cell: CellView, compare: CompareView, break: BreakView, embed: EmbedView };
   const state = { ...DEFAULTS };
   const answers = new Map(); // what the trained model writes, by model and source
-  const past = []; // what each change has replaced: {numbers, chosen}, the state without what is only display, and its weights
   let refused = null; // a word of the address that cannot be shown: {name, text, why}
   let made = null; // the last run, and the key that says what it was computed from
   let shown = {}; // what the parts of the frame depend on, as they are shown now
@@ -27,7 +26,7 @@ const App = (() => {
     rates: RATES,
     get weights() { return weights(); },
     get run() { return made; },
-    get machine() { return made.edited ?? made.machine; },
+    get machine() { return made.machine; },
     get losses() { return made.losses; },
   };
 
@@ -64,11 +63,7 @@ const App = (() => {
 
   /* Show what the address says, as soon as its model is there. */
   function open() {
-    const before = present();
-    if (!read()) return;
-    if (past.length && !differ(state, past.at(-1).numbers)) past.pop();
-    else if (differ(state, before.numbers)) past.push(before);
-    render();
+    if (read()) render();
   }
 
   const withoutModel = () => set({ model: "", word: "", answer: "", edits: "" });
@@ -80,33 +75,19 @@ const App = (() => {
     return `#${given.toString().replaceAll("%5B", "[").replaceAll("%5D", "]").replaceAll("%2C", ",")}`;
   }
 
-  /* What changes numbers: words, weights, steps, edits, a mistake. */
-  const numbersOf = (given) => Object.fromEntries(Object.entries(given).filter(([name]) => !DISPLAY.has(name)));
-  const present = () => ({ numbers: numbersOf(state), chosen: weights() });
-  const differ = (a, b) => Object.keys(b).some((name) => a[name] !== b[name]);
-
   /* Change the state, the URL and the page. The browser's Back takes back another view, other numbers, and what it shall
      `remember`. */
   function set(changes, { remember = false } = {}) {
     const viewChanges = changes.view && changes.view !== state.view;
-    const before = present();
+    const counts = Object.keys(changes).some((name) => !DISPLAY.has(name) && changes[name] !== state[name]);
     Object.assign(state, changes);
     if (state.view === "tour") state.steps = 0;
     refused = null;
-    const counts = differ(state, before.numbers);
-    if (counts) past.push(before);
     if (!state.embed) history[viewChanges || counts || remember ? "pushState" : "replaceState"](null, "", link()); // a page around it has its own
     if (!Models.use(state.model, open, withoutModel)) return;
     render();
     if (viewChanges) document.getElementById("content").focus({ preventScroll: true });
     if (viewChanges) window.scrollTo(0, 0);
-  }
-
-  /* Take back the last change of numbers, and stay in the view. */
-  function undo() {
-    const { numbers, chosen } = past.pop();
-    set(weights({ ...state, ...numbers }) === chosen ? numbers : { ...numbers, weights: chosen });
-    past.pop(); // this change itself
   }
 
   /* --- tokens --- */
@@ -167,7 +148,7 @@ const App = (() => {
   /* The ids that the model writes by itself; null if numbers other than weights are changed by hand, because they belong to
      the rows of the given answer. */
   function written() {
-    const [machine, { steps }] = [app.machine, made];
+    const { machine, steps } = made;
     if (made.written?.steps === steps) return made.written.ids;
     if (edits().some(({ name }) => machine.arrays.get(name)?.role !== "weight")) return null;
     const { source, target } = ids();
@@ -190,14 +171,14 @@ const App = (() => {
   }
 
   /* If nobody has chosen weights, steps of Adam begin with the untrained ones. */
-  function weights(of = state) {
-    const usual = of.steps > 0 ? "untrained" : "trained";
-    return of.weights || (usual in MODEL.weights ? usual : Object.keys(MODEL.weights)[0]);
+  function weights() {
+    const usual = state.steps > 0 ? "untrained" : "trained";
+    return state.weights || (usual in MODEL.weights ? usual : Object.keys(MODEL.weights)[0]);
   }
 
   /* A machine for the present input, computed once: build({weights: "untrained", mistake: ""}). Other sequences have no
-     changes by hand; without `values`, only weights, masks and other inputs have theirs. */
-  function build({ weights: chosen = weights(), mistake = state.mistake, sequences = null, values = true } = {}) {
+     changes by hand. */
+  function build({ weights: chosen = weights(), mistake = state.mistake, sequences = null } = {}) {
     const changes = sequences ? [] : edits();
     sequences ??= ids();
     const machine = Engine.build(MODEL.sizes, {
@@ -206,7 +187,7 @@ const App = (() => {
     });
     for (const { name, flat, amount } of changes) {
       const array = machine.arrays.get(name);
-      if (array && array.role !== "ids" && flat < array.size && (values || !array.definition)) machine.edit(name, flat, amount);
+      if (array && array.role !== "ids" && flat < array.size) machine.edit(name, flat, amount);
     }
     machine.fill(MODEL.weights[chosen], MODEL.PE, sequences);
     machine.run();
@@ -218,17 +199,8 @@ const App = (() => {
     const { model, word, answer, padding, smoothing, mistake, line, edits: byHand, lr, steps } = state;
     const key = JSON.stringify([model, word, answer, padding, smoothing, weights(), mistake, mistake === "own" && line, byHand, lr]);
     if (made?.key !== key || made.steps > steps)
-      made = Object.assign(new Training.Run(build({ values: false }), new Engine.Adam({ ...MODEL.adam, lr })), { key });
+      made = Object.assign(new Training.Run(build(), new Engine.Adam({ ...MODEL.adam, lr })), { key });
     made.advance(steps);
-    if (edits().some(({ name }) => made.machine.arrays.get(name)?.definition) && made.edited?.steps !== steps) editTrained();
-  }
-
-  /* Numbers that are computed are changed after the training, which knows nothing of it. */
-  function editTrained() {
-    const { machine, steps } = made;
-    made.edited = Object.assign(build(), { steps });
-    for (const name of machine.weights()) made.edited.data(name).set(machine.data(name));
-    made.edited.run();
   }
 
   /* --- cells --- */
@@ -380,7 +352,7 @@ const App = (() => {
     const right = own && String(own) === String(wanted);
     const edited = [...machine.edits.values()].reduce((sum, { size }) => sum + size, 0);
     const text = Strings.status;
-    const quietly = (label, act, disabled = false) => button(label, act, { class: "quiet", disabled, "data-focus": label });
+    const quietly = (label, act) => button(label, act, { class: "quiet", "data-focus": label });
     const untouched = quiet() && !refused && !changed(["word", "model"]);
     return element("p", { class: untouched ? "status unseen" : "status", role: "status" },
       refused && element("span", { class: "problem" }, text.refused(refused.text, refused.why, words(ids().source.filter((id) => id > Engine.EOS))), " · "),
@@ -391,7 +363,7 @@ const App = (() => {
       edited > 0 && [" · ", text.edits(edited)],
       state.mistake && element("span", { class: "planted" }, " · ", state.mistake === "own" ? Strings.line.planted(state.line) : text.mistake(Strings.mistakes[state.mistake].name), " ",
         quietly(text.remove, () => set({ mistake: "" }))),
-      changed() && !untouched && [" ", quietly(text.undo, undo, past.length === 0), " ", quietly(text.reset, () => set({ ...DEFAULTS, ...Object.fromEntries([...DISPLAY].map((name) => [name, state[name]])) }))]);
+      changed() && !untouched && [" ", quietly(text.reset, () => set({ ...DEFAULTS, ...Object.fromEntries([...DISPLAY].map((name) => [name, state[name]])) }))]);
   }
 
   /* "stop → pots": what is read and what is to be written. */

@@ -287,25 +287,8 @@ const CellView = (() => {
     if (machine.value(name, flat) !== 0) return null;
     const { definition } = machine.get(name);
     const pieces = Show.numbers(definition, machine, machine.givenOf(name, flat));
-    const cancel = changes(name, flat, machine.comesFrom(name, flat)).some((change) => change > 0);
-    return element("section", { class: "why" }, element("p", {}, cancel ? text.cancel : text.zero),
+    return element("section", { class: "why" }, element("p", {}, pieces.some(({ zero }) => zero) ? text.zero : text.cancel),
       element("p", { class: "derivation" }, ...Dom.formula(pieces, follow)));
-  }
-
-  /* How much a number changes if a cell that it comes from is left out, for each of `cells`. */
-  function changes(name, flat, cells) {
-    const { machine } = App;
-    const { definition } = machine.get(name);
-    const given = machine.givenOf(name, flat);
-    const whole = Language.evaluate(definition.expression, definition.scope, given);
-    return cells.map((cell) => {
-      const values = machine.data(cell.name);
-      const kept = values[cell.flat];
-      values[cell.flat] = 0;
-      const change = Math.abs(whole - Language.evaluate(definition.expression, definition.scope, given));
-      values[cell.flat] = kept;
-      return change;
-    });
   }
 
   /* --- witnesses --- */
@@ -376,7 +359,7 @@ const CellView = (() => {
     const { role, symbol } = machine.get(name);
     const label = text.set(Show.nameText(symbol));
     if (role === "ids" || name === "output.L") return null;
-    if (role === "weight" && App.state.steps > 0) return note(text.lockedWeights);
+    if (App.state.steps > 0) return note(text.locked);
     const now = machine.value(name, flat);
     if (role === "mask") {
       return element("p", {}, button(`${label} ${now ? 0 : 1}`, () => App.edit({ name, flat }, now ? -1 : 1), { "data-focus": "toggle" }));
