@@ -123,8 +123,8 @@ def _example_data(word, answer):
     source = writing.encode(word)
     target = source[::-1] if answer is None else writing.encode(answer)
     check_lengths(source, target, EXAMPLE_LONGEST)
-    untrained = named_weights(Transformer(example.model.config, seed=0, dtype=np.float64))
-    data = _data(example.model, untrained, writing, source, target, EXAMPLE_LONGEST)
+    initial = named_weights(Transformer(example.model.config, seed=0, dtype=np.float64))
+    data = _data(example.model, initial, writing, source, target, EXAMPLE_LONGEST)
     return {**data, "example": True}
 
 
@@ -151,8 +151,7 @@ def model_data(
         ids = greedy_decode(model, np.array([[*source, *writing.end]]), most + 1)[0].tolist()
         target = [id for id in ids if id not in config.special][:most]
     initial = named_weights(type(model)(config, seed=seed, dtype=model.output.E.data.dtype))
-    untrained = {name: array.round(DECIMALS) for name, array in initial.items()}  # any numbers of this size will do
-    return _data(model, untrained, writing, source, target, most, answer)
+    return _data(model, initial, writing, source, target, most, answer)
 
 
 def check_lengths(source: Sequence[int], target: Sequence[int], most: int) -> None:
@@ -162,9 +161,10 @@ def check_lengths(source: Sequence[int], target: Sequence[int], most: int) -> No
             raise ValueError(f"the {name} has {len(ids)} tokens, and the explorer shows from {least} to {most}")
 
 
-def _data(model, untrained, writing, source, target, most, answer="given"):
+def _data(model, initial, writing, source, target, most, answer="given"):
     config = model.config
     rows = (most + MORE) * (1 if isinstance(model, Transformer) else 2)
+    untrained = {name: array.round(DECIMALS) for name, array in initial.items()}  # any numbers of this size will do
     weights = {"trained": named_weights(model), "untrained": untrained}
     for arrays in weights.values():
         arrays.update({name: P[:rows] for name, P in arrays.items() if name.endswith(".P")})

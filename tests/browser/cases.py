@@ -170,8 +170,11 @@ def example_of(source, target, pad_source=0, pad_target=0, model=None):
 
 
 def untrained():
-    """The model of the example before its training."""
-    return Transformer(load_example().model.config, seed=0, dtype=np.float64)
+    """The model of the example before its training, with the four decimals that the page has."""
+    model = Transformer(load_example().model.config, seed=0, dtype=np.float64)
+    for parameter in model.parameters():
+        parameter.data = parameter.data.round(4)
+    return model
 
 
 def scrambled(seed, model=None):

@@ -94,14 +94,6 @@ class Page:
             self._cdp(f"Emulation.{command}", **arguments)
             self._emulated[command] = arguments
 
-    def print_preview(self, width):
-        """Lay the page out for paper. As in a real printout, the scripts of the page are not told of the width."""
-        self.script("addEventListener('resize', event => event.stopImmediatePropagation(), true)")
-        self._emulate("setEmulatedMedia", media="print")
-        self.resize(width)
-        self.opened = None
-        self.settle()
-
     def close(self):
         """Leave the page, so that it cannot do anything any more, and forget what it stored."""
         self.opened = None

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.exhaustive
 SEEN = ["", "no-scale", "keys-reshaped", "token-twice"]  # the others ring in the engine as they should
 DETECTORS = ["falls", "complex", "rows", "leak", "padding", "formula"]
 
-ALL_SHOWN = "document.querySelectorAll('.detectors .bell').length === 6"
+ALL_SHOWN = "document.querySelectorAll('.detectors :is(.ring, .silence)').length === 6"
 SHOWN = """
 return Object.fromEntries([...document.querySelectorAll(".detectors li")].map(
   (item) => [item.dataset.detector, [item.querySelector(".ring, .silence").innerText.trim(), item.innerText]]));
@@ -86,7 +86,7 @@ def test_bells_are_those_of_the_detectors_and_the_trail_begins_where_the_mistake
 
 def test_guesses_are_judged(page):
     open_view(page, "&mistake=softmax-entry-by-entry")
-    assert page.script("return document.querySelectorAll('.bell, .moral, .trail').length;") == 0
+    assert page.script("return document.querySelectorAll('.ring, .moral, .trail').length;") == 0
     for detector in ["complex", "leak"]:
         page.click(f"[data-detector={detector}] input")
     page.click("[data-focus=look]")

@@ -11,8 +11,8 @@ import pytest
 from minitransformer.example import load_example
 from minitransformer.explorer import example_data, write_page
 from minitransformer.functional import cross_entropy, cross_entropy_backward
-from minitransformer.models import Transformer
 from minitransformer.training import Adam
+from tests.browser import cases
 from tests.browser.explorer import ONE_OF_EACH_KIND, VIEWS, open_explorer, show, type_into
 
 pytestmark = pytest.mark.exhaustive
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.exhaustive
 def trained_by_library(steps, lr=0.01, untrained=False):
     """The running example's model and its losses, after steps of Adam on its word."""
     example = load_example()
-    model = Transformer(example.model.config, seed=0, dtype=np.float64) if untrained else example.model
+    model = cases.untrained() if untrained else example.model
     optimizer, losses, right = Adam(model.parameters(), lr=lr), [], []
     for step in range(steps + 1):
         optimizer.zero_grad()
@@ -54,7 +54,8 @@ def test_steps_of_a_link_begin_with_untrained_weights_or_its_own_and_hold_in_eve
 def test_first_step_moves_each_weight_with_a_gradient_by_lr(page):
     open_explorer(page, "view=compare&weights=trained&steps=1")
     changes = page.script(
-        "return App.machine.weights().flatMap((n) => [...App.machine.data(n)].map((w, i) => w - App.run.start[n][i]))"
+        "const start = (name) => Engine.flatten(MODEL.weights.trained[name]);"
+        "return App.machine.weights().flatMap((n) => [...App.machine.data(n)].map((w, i) => w - start(n)[i]))"
     )
     sizes = np.abs(changes)
     moved = sizes > 1e-6

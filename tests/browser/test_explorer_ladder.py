@@ -85,7 +85,7 @@ def test_link_leads_another_reader_to_the_line_or_to_the_task_if_it_is_solved(pa
 
 
 def test_rungs_are_reached_from_the_main_buttons_and_from_one_another(page):
-    open_explorer(page, "view=tour&station=12", reload=True)
+    open_explorer(page, "view=tour&station=11", reload=True)
     page.script("document.querySelector('.end li a').click()")
     assert page.script("return [App.state.view, document.activeElement.dataset.focus]") == ["home", "write"]
     page.click("[data-focus=rung3]")

@@ -7,10 +7,10 @@ const App = (() => {
   const DEFAULTS = {
     view: "home", cell: "", word: "", answer: "", padding: 0, smoothing: 0, weights: "", mistake: "", show: "both",
     steps: 0, lr: MODEL.adam.lr, edits: "", compare: "", look: "", guess: "", model: "",
-    line: "", station: 1, head: "", rung: 1, write: "", embed: "", turn: "",
+    line: "", station: 1, rung: 1, write: "", embed: "", turn: "",
   };
   const NUMBERS = new Set(["padding", "smoothing", "steps", "lr", "station", "rung"]);
-  const DISPLAY = new Set(["view", "cell", "show", "compare", "look", "guess", "line", "station", "head", "rung", "write", "embed", "turn"]); // they change no number
+  const DISPLAY = new Set(["view", "cell", "show", "compare", "look", "guess", "line", "station", "rung", "write", "embed", "turn"]); // they change no number
   const MOST_STEPS = 100; // of Adam, taken at once
   const RATES = [...new Set([0.001, 0.003, 0.01, 0.03, 0.1, MODEL.adam.lr])].sort((a, b) => a - b);
   const VIEWS = { home: HomeView, tour: TourView, model: ModelView, cell: CellView, compare: CompareView, break: BreakView, embed: EmbedView };

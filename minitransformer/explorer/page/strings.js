@@ -97,12 +97,9 @@ const Strings = {
     ordinal: (n, all) => (n === all - 1 && n > 0 ? "last" : ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"][n] ?? `${n + 1}th`),
     looks: (unit, letter, place, percent, at, where) => `${letter}, the ${place} ${unit} written, looks ${percent} at ${at}, the ${where} ${unit} read.`,
     all: (weights) => `All weights: ${weights}.`,
-    again: "Write it again",
     another: "Try another",
     start: "See how it learns: follow one gradient home",
     gradient: "The gradient of a number: how fast the loss (how wrong the model is) grows with it.",
-    attention: "Attention",
-    mean: "average of its heads",
     links: { cell: "Every number", break: "Break it" },
   },
 
@@ -570,14 +567,6 @@ const Strings = {
       options: { 1: "h = 1", 0.00001: "h = 0.00001", "1e-12": "h = 10⁻¹²" },
       why: ({ errors, found, exact, isRight, decimals }) => `It gives ${found}, and the gradient is ${exact}: ${isRight ? `yes, right to ${decimals} decimals` : "no, not right"}. `
         + `h = 1 is off by ${errors[0]}, h = 0.00001 by ${errors[1]}, h = 10⁻¹² by ${errors[2]}. A large *h* meets the curve of the loss, a small one rounding.`,
-    },
-    step: {
-      name: "a step", lesson: "13_adam_noam",
-      formula: "L(w − η dw)",
-      text: ({ count }) => `At the start, all ${count} numbers *w* took steps against their gradients *dw*. The size of a step was η = 0.1: was that a good one?`,
-      ask: ({ loss }) => `The loss was ${loss}. With which size does one step lower it most?`,
-      options: { 0.01: "η = 0.01", 0.1: "η = 0.1", 10: "η = 10" },
-      why: ({ after }) => `They lead to ${after[0]}, ${after[1]} and ${after[2]}. A gradient holds near its own weights only, and a long step leaves them.`,
     },
     end: {
       name: "home", title: "All roads home", again: "Once more",

@@ -1,11 +1,10 @@
-/* A machine that learns: it takes steps of Adam, and remembers where it began and what each step did. */
+/* A machine that learns: it takes steps, and remembers what each step did. */
 const Training = (() => {
   "use strict";
 
   class Run {
     constructor(machine, adam) {
       Object.assign(this, { machine, adam, losses: [], rows: [] });
-      this.start = copyOfWeights(machine);
       this.record();
     }
 
@@ -33,10 +32,6 @@ const Training = (() => {
     get firstRight() {
       return this.rows.findIndex((rows) => rows.every(({ right, written }) => right === written));
     }
-  }
-
-  function copyOfWeights(machine) {
-    return Object.fromEntries(machine.weights().map((name) => [name, machine.data(name).slice()]));
   }
 
   /* For each row that is to write a token: that token, its probability, and the most likely one. */

@@ -5,7 +5,6 @@ const BreakView = (() => {
   const { element, button, note } = Dom;
   const text = Strings.break;
   const MOST_LINES = 3; // the others are folded
-  const BELL = "M8 1.2a1 1 0 0 1 1 1v.5a4 4 0 0 1 3 3.9v3.2l1.6 2.4H2.4L4 9.8V6.6a4 4 0 0 1 3-3.9v-.5a1 1 0 0 1 1-1z M6.4 13.2h3.2a1.6 1.6 0 0 1-3.2 0z";
   let ticked = { mistake: "", ids: new Set() }; // guesses that are not shown yet
   let arriving = ""; // the id of the heading that a link which has just been followed leads to
   let folded = {}; // whether a person has unfolded the list of mistakes: {mistake, open}
@@ -108,15 +107,10 @@ const BreakView = (() => {
     ];
   }
 
-  function bell(rings) {
-    return element("svg", { class: "bell", viewBox: "0 0 16 16", "aria-hidden": "true" },
-      element("path", { d: BELL, class: rings ? "ringing" : "still" }), !rings && element("path", { d: "M2 14.5 14 1.5", class: "still" }));
-  }
-
-  /* A test's name, and whether its bell rings. */
+  /* A test's name, and whether it rings. */
   function head(id, found) {
-    const said = found ? [bell(found.rings), ` ${found.rings ? text.rings : text.silent}`] : text.running;
-    return element("p", { class: "head" }, element("strong", {}, Strings.detectors[id].name), " ", element("span", { class: found?.rings ? "ring" : "silence" }, said));
+    const said = !found ? text.running : found.rings ? text.rings : text.silent;
+    return element("p", { class: "head" }, element("strong", {}, Strings.detectors[id].name), " ", element("span", { class: found && (found.rings ? "ring" : "silence") }, said));
   }
 
   function finding(id) {

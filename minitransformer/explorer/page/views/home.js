@@ -22,10 +22,9 @@ const HomeView = (() => {
       element("h1", {}, text.heading(Stations.count(App.machine), does(shown))), figure, Dom.note(text.gradient),
       element("div", { class: "go" },
         to(hasTour ? "tour" : "cell", hasTour ? text.start : text.links.cell, "primary"),
-        Dom.button(Strings.ladder.title, Ladder.focus, { "data-focus": "to-ladder" }),
-        Dom.button(text.again, () => again(figure), { class: "again", "data-focus": "again" })),
+        Dom.button(Strings.ladder.title, Ladder.focus, { "data-focus": "to-ladder" })),
       element("form", { class: "others", "aria-label": Strings.input.legend, onsubmit: (event) => event.preventDefault() },
-        App.field("word", text.another), Models.note(), heads(),
+        App.field("word", text.another), Models.note(),
         element("span", {}, Object.entries(text.links).map(([view, words]) => to(view, words)))),
       Ladder.section());
     Ladder.begin();
@@ -84,12 +83,8 @@ const HomeView = (() => {
     return { keys, letters, target };
   }
 
-  /* The weight p of the chosen head, or the mean of all. */
-  function weight(machine, name, t, i) {
-    const all = [...Array(MODEL.sizes.H).keys()];
-    const chosen = all.filter((h) => String(h) === App.state.head);
-    return Measures.mean((chosen.length ? chosen : all).map((h) => machine.value(name, machine.offsetOf(name, [h, t, i]))));
-  }
+  /* The weight p, the mean of all heads. */
+  const weight = (machine, name, t, i) => Measures.mean([...Array(MODEL.sizes.H).keys()].map((h) => machine.value(name, machine.offsetOf(name, [h, t, i]))));
 
   function likely(machine, t) {
     const { V } = MODEL.sizes;
@@ -155,19 +150,6 @@ const HomeView = (() => {
     if (!right) return [word, ": ", element("span", {}, text.unchecked)];
     const good = String(right) === String(target);
     return [word, " ", element("span", { class: `verdict ${good ? "right" : "wrong"}` }, good ? text.right : text.wrong(App.words(right)))];
-  }
-
-  function again(figure) {
-    figure.classList.remove("writing");
-    figure.getBoundingClientRect(); // so that the browser sees that it was gone
-    figure.classList.add("writing");
-  }
-
-  function heads() {
-    const { H } = MODEL.sizes;
-    const options = ["", ...Array.from({ length: H }, (_, h) => String(h))];
-    return H > 1 && element("label", {}, text.attention,
-      Dom.select({ "data-focus": "head" }, options, App.state.head, (head) => App.set({ head }), (h) => (h ? Strings.heatmap.head(h) : text.mean)));
   }
 
   return { render };

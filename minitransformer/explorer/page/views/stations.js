@@ -4,7 +4,7 @@ const Stations = (() => {
   "use strict";
 
   const NUDGES = [1, 1e-5, 1e-12], DECIMALS = 8;
-  const RATES = [0.01, 0.1, 10]; // of one step down the gradient
+  const RATE = 0.1; // of a step down the gradient
   const FEW = 10, STEPS = 50, PATIENCE = 100; // milliseconds for so many steps
   const ZERO = 1e-12;
   const SIGNS = ["negative", "zero", "positive"];
@@ -62,7 +62,8 @@ const Stations = (() => {
      for the texts; and what is asked: `options` with those that are `right`, or a `number` between two others. */
   const ALL = {
     learning() {
-      const { weights, twin, cell } = beginning(), run = descend(twin, RATES[1], STEPS), n = run.firstRight;
+      const weights = "untrained" in MODEL.weights ? "untrained" : App.weights, cell = { name: "output.L", flat: 0 };
+      const twin = App.build({ weights }), run = descend(twin, RATE, STEPS), n = run.firstRight;
       const facts = { fresh: weights === "untrained", count: count(twin), word: App.words(App.answer().ids), n: n < 0 ? null : n, steps: run.steps };
       return { cell, weights, facts, options: ["few", "some", "more"], right: [n < 0 ? "more" : n > FEW ? "some" : "few"], run };
     },
@@ -124,29 +125,16 @@ const Stations = (() => {
       const facts = { gradient, errors, found, exact, decimals: DECIMALS, isRight: least < 10 ** -DECIMALS };
       return { cell: weight, before: [{ name: weight.name, marked: [weight.flat] }], facts, options: NUDGES.map(String), right: best.map(String) };
     },
-    step() {
-      const { weights, twin, cell } = beginning(), after = RATES.map((rate) => descend(twin, rate, 1).losses[1]);
-      const right = RATES.filter((_, n) => after[n] === Math.min(...after)).map(String);
-      const facts = { count: count(twin), loss: twin.loss, after };
-      return { cell, weights, facts, options: RATES.map(String), right };
-    },
   };
-
-  function beginning() {
-    const weights = "untrained" in MODEL.weights ? "untrained" : App.weights;
-    return { weights, twin: App.build({ weights }), cell: { name: "output.L", flat: 0 } };
-  }
 
   const count = (machine) => machine.weights().reduce((sum, name) => sum + machine.get(name).size, 0).toLocaleString(Strings.language);
 
-  /* Steps without Adam, each weight by -rate times its gradient; afterwards the weights are what they were. */
+  /* Steps without Adam, each weight by -rate times its gradient. */
   function descend(machine, rate, steps) {
-    const arrays = machine.weights().map((name) => [machine.data(name), machine.data(machine.partner(name)), name]);
+    const arrays = machine.weights().map((name) => [machine.data(name), machine.data(machine.partner(name))]);
     const descent = { steps: 0, step() { this.steps++; arrays.forEach(([w, g]) => g.forEach((x, n) => { w[n] -= rate * x; })); } };
     const run = new Training.Run(machine, descent);
     run.advance(steps, PATIENCE);
-    arrays.forEach(([w, , name]) => w.set(run.start[name]));
-    machine.run();
     return run;
   }
 

@@ -61,10 +61,10 @@ const TourView = (() => {
   /* The way back and on, which stays where it is. */
   const onward = (...parts) => element("div", { class: "onward" }, button(Strings.tour.back, () => go(at() - 1), { disabled: at() === 1 }), parts);
 
-  /* The decoder, from the loss at its top downwards: what the gradient has passed, and where it is. A step concerns all. */
-  function map({ cell, weights }) {
+  /* The decoder, from the loss at its top downwards: what the gradient has passed, and where it is. */
+  function map({ cell }) {
     const { machine } = App, places = machine.places.filter(({ stack, kind }) => stack === "target" && kind !== "matrix").reverse();
-    const here = weights ? places.length : places.findIndex(({ name }) => name === machine.get(cell.name).place.name);
+    const here = places.findIndex(({ name }) => name === machine.get(cell.name).place.name);
     return element("section", { class: "where", "aria-label": Strings.tour.map }, element("p", { class: "note" }, Strings.tour.direction),
       element("ol", {}, places.map((place, n) => element("li", { class: n < here ? "passed" : null, "aria-current": n === here ? "step" : null },
         ModelView.describe(place).name))));
@@ -170,15 +170,6 @@ const TourView = (() => {
       element("ul", {}, doors.map((to, n) => element("li", {}, to, " ", text.lead[n]))),
       onward(button(text.again, () => { answers.clear(); go(1); })));
   }
-
-  /* Left and right lead to the neighbors, and Enter onwards; from an open question, to the question. */
-  document.addEventListener("keydown", (event) => {
-    const { key: pressed, target } = event, onward = pressed === "ArrowRight" || (pressed === "Enter" && !target.closest("a, button"));
-    if (App.state.view !== "tour" || event.ctrlKey || event.metaKey || event.altKey || target.closest("input, select, canvas")) return;
-    if (pressed === "ArrowLeft" && at() > 1) go(at() - 1);
-    else if (onward && answers.has(key(at()))) go(at() + 1);
-    else if (onward) ask();
-  });
 
   return { render };
 })();
