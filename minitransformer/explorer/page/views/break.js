@@ -110,7 +110,8 @@ const BreakView = (() => {
   /* A test's name, and whether it rings. */
   function head(id, found) {
     const said = !found ? text.running : found.rings ? text.rings : text.silent;
-    return element("p", { class: "head" }, element("strong", {}, Strings.detectors[id].name), " ", element("span", { class: found && (found.rings ? "ring" : "silence") }, said));
+    const { name, text: about } = Strings.detectors[id];
+    return element("p", { class: "head", title: about }, element("strong", {}, name), " ", element("span", { class: found && (found.rings ? "ring" : "silence") }, said));
   }
 
   function finding(id) {

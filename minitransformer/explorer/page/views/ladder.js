@@ -53,14 +53,14 @@ const Ladder = (() => {
   }
 
   function section() {
-    const { name, forward, given } = rung(), { machine, state } = App, done = solved();
+    const { symbol, name, forward, given } = rung(), { machine, state } = App, done = solved();
     const steps = RUNGS.map(([each], n) => element("li", {}, element("a", {
       href: App.link({ rung: n + 1, write: "" }), "aria-current": n + 1 === at() ? "step" : null, "data-focus": `rung${n + 1}`, class: done.has(each) && "done",
       onclick: (event) => App.instead(event, () => go(n + 1)),
     }, Dom.formula([Show.symbol(each)]), done.has(each) && element("span", { class: "unseen" }, text.solved))));
     return element("section", { class: "ladder", "aria-labelledby": "ladder" },
       element("h2", { id: "ladder" }, text.title), element("p", {}, text.intro(done.size, RUNGS.length)), element("ol", { class: "rungs" }, steps),
-      element("h3", {}, text.task(Show.word(machine.get(name)), Show.nameText(name))),
+      element("h3", {}, text.task(Show.nameText(symbol), Show.word(machine.get(name)), ModelView.describe(machine.get(name).place).name)),
       element("div", { class: "value" }, element("p", { class: "note" }, text.forward), forward.map((each) =>
         element("p", { class: "formula" }, Dom.formula(Show.equation(machine.get(each).definition, machine))))),
       element("p", { class: "note" }, text.given, element("code", {}, given)),
