@@ -761,6 +761,24 @@ wrong_variant(
     Softmax,
     backward=lambda self, dy, p: p * dy,
 )
+
+
+@wrong("what x lacks is a multiple of x - mean(x) in each row")
+class Standardized(Layer):
+    """a norm with fixed gains whose backward takes sigma for a constant"""
+
+    gains = np.linspace(0.5, 2.0, C)
+
+    def forward(self, x):
+        around = x - x.mean(axis=-1, keepdims=True)
+        sigma = np.sqrt((around**2).mean(axis=-1, keepdims=True))
+        return self.gains * around / sigma, sigma
+
+    def backward(self, dy, sigma):
+        d = self.gains * dy
+        return (d - d.mean(axis=-1, keepdims=True)) / sigma
+
+
 wrong_variant(
     "Is there a float32 on the way",
     "a backward in float32",

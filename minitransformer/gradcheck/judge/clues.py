@@ -182,8 +182,8 @@ def linearity_clue(
     return None
 
 
-def path_clue(name: str, got: np.ndarray, expected: np.ndarray, dy: Any, y: Any = None) -> str | None:
-    """A sentence about a path from an input to the output y that its gradient forgets, if one can be named."""
+def path_clue(name: str, got: np.ndarray, expected: np.ndarray, dy: Any, y: Any = None, x: Any = None) -> str | None:
+    """A sentence about a path from an input x to the output y that its gradient forgets, if one can be named."""
     missing, dy = expected - got, np.asarray(dy)
     if not got.any() or not missing.any():
         return None
@@ -196,11 +196,15 @@ def path_clue(name: str, got: np.ndarray, expected: np.ndarray, dy: Any, y: Any 
     rows = missing.reshape(-1, got.shape[-1])
     if np.ptp(rows, axis=-1).max() <= PRECISE * np.abs(missing).max():
         return f"one path is missing: what {name} lacks is the same in each row, as the gradient of a sum or a mean is"
-    if np.shape(y) == got.shape and _proportional(rows, np.reshape(y, rows.shape)):
-        return (
-            f"one path is missing: what {name} lacks is a multiple of the output in each row, as the gradient of a "
-            "norm, a variance or a softmax's sum is"
-        )
+    sources = {"the output": y}
+    if x is not None and got.shape[-1] > 2:
+        sources[f"{name} - mean({name})"] = x - x.mean(axis=-1, keepdims=True)
+    for source, values in sources.items():
+        if np.shape(values) == got.shape and _proportional(rows, np.reshape(values, rows.shape)):
+            return (
+                f"one path is missing: what {name} lacks is a multiple of {source} in each row, as the gradient of a "
+                "norm, a variance or a softmax's sum is"
+            )
     return None
 
 

@@ -71,7 +71,7 @@ def explain(uses: Sequence[Use], backward: str, failures: Sequence[TensorCheck],
             clues.append(tail or precision_clue({key: error_of(*found)}))
         else:
             clues += _facts(uses, backward, check, found, output, seed)
-            clues += [path_clue(key, *found, to_host(loss.dy), loss.first), of_dy]
+            clues += [path_clue(key, *found, to_host(loss.dy), loss.first, uses[0].inputs.get(key)), of_dy]
     return list(dict.fromkeys(clue for clue in clues if clue))
 
 
