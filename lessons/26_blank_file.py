@@ -5,7 +5,7 @@
 #
 # **The file is empty. In which order do you write a Transformer, so that you can find each of your mistakes?**
 #
-# 10 min, with a pencil 180, going deeper 2 · runs in 20 s (fast: 20 s) · needs 01, 06, 08, 10, 12, 14 · difficulty 5 of
+# 11 min, with a pencil 180, going deeper 2 · runs in 20 s (fast: 20 s) · needs 01, 06, 08, 10, 12, 14 · difficulty 5 of
 # 5 · paper: section 3
 #
 # ## Two hundred lines, and one number
@@ -147,8 +147,9 @@ lesson.save(figure)
 # > gradient of each input and adds the gradients of its weights. Two functions `(forward, backward)` are a piece, too,
 # > and so is one function that returns `(y, back)`, where `back(dy)` returns the gradients. A *weight* is an array that
 # > has its gradient beside it: `W` and `dW` of one object, or `data` and `grad`. Or it is an input: an array, or a
-# > dictionary or list of arrays, and its gradient comes back in the same form. `example()`, a static method of a class
-# > or a function whose name begins with `example`, returns `(piece, inputs)`: what to try it on.
+# > dictionary or list of arrays, and its gradient comes back in the same form. Boolean masks and ids have no
+# > gradient. `example()`, a static method of a class or a function whose name begins with `example`, returns
+# > `(piece, inputs)`: what to try it on.
 #
 # Take a piece that no lesson had by itself: a gain. Each of the C features of x (B, T, C) is multiplied by its own
 # learned number, y_btc = g_c x_btc.
@@ -204,9 +205,12 @@ print(*report.clues, sep="\n")
 #
 # * **All lengths differ.** With C = T a transposed matrix fits, and nobody complains.
 # * **Not only the easy case.** Ids in which a token occurs twice; a mask that hides something; a sequence of one token.
-# * **Forward for complex numbers.** The complex step needs it: compare `.real` parts, as in `a * (a.real > 0)`.
+# * **Forward for complex numbers.** The complex step needs it: compare `.real` parts, as in `a * (a.real > 0)`, and
+#   write a variance as a mean of squares. `x.var()` and `abs(x)` drop the imaginary part. The judge notices, and
+#   falls back on finite differences: slower, and less exact.
 #
-# And an array that is *not* learned, such as the positions, should say so: `PE.setflags(write=False)`.
+# Weights may keep their first values, for the judge tries random ones: γ = 1 hides nothing. And an array that is *not*
+# learned, such as the positions, should say so: `PE.setflags(write=False)`.
 
 # %% [markdown]
 # ## The order
@@ -225,12 +229,15 @@ print(*report.clues, sep="\n")
 #
 # Before each piece, put the pencil to paper: one number, where does it go? Write the forward and its backward, one
 # below the other. Save, and read the verdict. If it says WRONG, it gives the entry that is furthest off, and a clue if
-# it knows one: a factor, a missing path, a transpose. Don't go on until it says ok, for from then on that piece can't
-# be the reason for anything. Pieces that contain a wrong one are wrong as a consequence: only the first is explained.
+# it knows one: a factor, a missing path, a transpose. (Clues call the axes B, T and C: their √C may be your √D.) Don't
+# go on until it says ok, for from then on that piece can't be the reason for anything. Pieces that contain a wrong one
+# are wrong as a consequence: only the first is explained.
 #
 # The whole is the function `model()`. It returns a piece whose inputs are two arrays of ids, `source` (B, S) and `read`
 # (B, T), and whose output is a score for each of 29 tokens. (0 is padding, 1 begins a word and 2 ends it, and 3 to 28
-# are the letters.) Make the arrays of weights float32; for the proof the judge turns them into float64.
+# are the letters.) C = 48, four heads, F = 96 and two layers each are enough. Make the arrays of weights
+# float32; for the proof the judge turns them into float64. And write
+# `C**0.5`: `np.sqrt(C)` is a float64 that turns everything it meets into float64, and the training becomes slower.
 #
 # ## Right, and still it doesn't learn
 #

@@ -68,8 +68,12 @@ class Piece(Layer):
     @property
     def input_names(self) -> list[str]:
         """What forward calls the inputs that have gradients."""
+        return self.names_of(self.differentiable)
+
+    def names_of(self, places: Sequence[int]) -> list[str]:
+        """What forward calls the inputs at these places."""
         names = list(inspect.signature(self.run).parameters)
-        return [names[i] if i < len(names) else f"input {i}" for i in self.differentiable]
+        return [names[i] if i < len(names) else f"input {i}" for i in places]
 
     def _named_uses(self) -> Iterator[tuple[str, Parameter]]:
         for item in self.items:
@@ -100,7 +104,11 @@ class Piece(Layer):
         wanted = sorted(self.differentiable + trees)
         several = returned if isinstance(returned, tuple) else (returned,)
         if wanted and len(several) not in (len(wanted), len(self.items)):
-            raise ValueError(f"backward returns {len(several)} gradients, but {len(wanted)} inputs have one")
+            names = ", ".join(self.names_of(wanted))
+            raise ValueError(
+                f"backward returns {len(several)} gradients, but these inputs have one: {names} (a mask has none if it "
+                "is an array of booleans)"
+            )
         gradients |= dict(zip(wanted if len(several) == len(wanted) else gradients, several, strict=False))
         for i in trees:
             given = dict(leaves(gradients[i]))

@@ -21,7 +21,11 @@ MISTAKES = {
         "classes",
         "d = d - x_hat * (d * x_hat).mean(axis=-1, keepdims=True)",
         "pass",
-        ["WRONG Norm: wrong in 1 of 3 arrays", "x[1, 1, 3]: yours"],
+        [
+            "WRONG Norm: wrong in 1 of 3 arrays",
+            "x[1, 1, 3]: yours",
+            "-> one path is missing: what x lacks is a multiple of x - mean(x) in each row",
+        ],
     ),
     "the root of D": (
         "closures",
@@ -153,14 +157,15 @@ def test_only_the_first_wrong_piece_is_explained(tmp_path):
     _, text = said(file_of(without_model(changed(style, old, new)), tmp_path))
     assert text.count("is assigned, not added") == 1
     assert "WRONG FeedForward ok Norm" in text
+    assert "only the first WRONG is explained, for it may be the reason for the others" in text
 
 
 def test_a_class_without_an_example_and_a_stub_are_named(tmp_path):
     stub = "class Later:\n    def forward(self, x): ...\n\n\ndef example_open():\n    raise NotImplementedError\n"
     assert said(file_of(stub, tmp_path)) == (
         False,
-        "open open: not written yet not tried, as they have no example(): Later there is no model() yet, the function "
-        "that returns the whole",
+        "open open: not written yet not tried by themselves, as they have no example(): Later there is no model() yet, "
+        "the function that returns the whole",
     )
 
 
@@ -170,7 +175,12 @@ def test_a_class_without_an_example_and_a_stub_are_named(tmp_path):
         ("return 3", "an example must return (piece, inputs), got int"),
         ("return 3, (np.ones(3),)", "int is not a piece: it has no forward"),
         ("return (lambda x: (x, None)), np.ones(3)", "there is no backward, and forward returns (y, cache) instead of"),
-        ("return (lambda x: (x, lambda dy: (dy, dy, dy))), np.ones(3)", "returns 3 gradients, but 1 inputs have one"),
+        ("return (lambda x: (x, lambda dy: (dy, dy, dy))), np.ones(3)", "3 gradients, but these inputs have one: x"),
+        (
+            "return (lambda x, m: (m * x, lambda dy: dy)), (np.ones(3), np.ones(3))",
+            "have one: x, m (a mask has none if",
+        ),
+        ("return (lambda x: (x * np.inf, lambda dy: dy)), np.ones(3)", "the output is not finite"),
         ("return (lambda x, w: (x, lambda dy: (dy, {}))), (np.ones(3), {'w': 'W'})", "hold weights, arrays of floats"),
         ("return 1 / 0, 1", "in example (return 1 / 0, 1): ZeroDivisionError"),
     ],
@@ -179,6 +189,36 @@ def test_what_is_not_an_example_is_refused_in_one_line(example, sentence, tmp_pa
     right, text = said(file_of(f"import numpy as np\n\n\ndef example():\n    {example}\n", tmp_path))
     assert not right
     assert sentence in text
+
+
+SPREAD = """
+import numpy as np
+
+
+def spread(x):
+    around = x - x.mean(axis=-1, keepdims=True)
+    sigma = np.sqrt({variance})
+    n = around / sigma
+
+    def back(dy):
+        d = dy - dy.mean(axis=-1, keepdims=True)
+        return (d - {road} * n * (d * n).mean(axis=-1, keepdims=True)) / sigma
+
+    return n, back
+
+
+def example_spread():
+    return spread, np.random.default_rng(0).normal(size=(2, 3, 5))
+"""
+
+
+@pytest.mark.parametrize("variance", ["x.var(axis=-1, keepdims=True)", "(around**2).mean(axis=-1, keepdims=True)"])
+def test_a_variance_that_takes_no_complex_numbers_hides_no_path(variance, tmp_path):
+    _, text = said(file_of(SPREAD.format(variance=variance, road=1), tmp_path))
+    assert text.startswith("ok spread: 1 gradient")
+    _, text = said(file_of(SPREAD.format(variance=variance, road=0), tmp_path))
+    assert text.startswith("WRONG spread: wrong in 1 of 1 arrays")
+    assert "what x lacks is a multiple of" in text
 
 
 def test_arrays_with_gradients_beside_them_are_weights_wherever_they_are():
@@ -232,6 +272,12 @@ def test_the_whole_is_trained_asked_and_stopped_when_the_file_is_saved(tmp_path,
     assert f"training: {WEIGHTS:,} weights, 3 steps of 64 words" in text
     assert re.search(r"\d of 20 unseen words are reversed without a mistake; the loss is \d\.\d{3}", text)
     assert "the first weights have the wrong size" in text
+    assert "float64" not in text
+    monkeypatch.setattr(blank, "STEPS", 1)
+    old = "scale = q.shape[-1] ** -0.5"
+    wide = file_of(changed("closures", old, "scale = 1 / np.sqrt(q.shape[-1])"), tmp_path)
+    assert not blank.teach(wide, lines.append, lambda: 0)
+    assert blank.WIDENED in lines
     times = iter(range(9))
     assert not blank.teach(module, lines.append, lambda: next(times))
     assert lines[-1] == "the file was saved, so this training ends"
