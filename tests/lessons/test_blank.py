@@ -244,6 +244,25 @@ def test_arrays_with_gradients_beside_them_are_weights_wherever_they_are():
     assert not own.b.data.any()
 
 
+def test_a_piece_may_have_weights_alone_as_its_inputs():
+    ids = np.array([[3, 1, 3]])
+
+    def embed(w):
+        def back(dy):
+            dE = np.zeros_like(w["E"])
+            np.add.at(dE, ids, dy)
+            return {"E": dE}
+
+        return w["E"][ids], back
+
+    weights = {"E": np.random.default_rng(0).normal(size=(5, 4))}
+    report = blank.try_piece(lambda: (embed, weights))
+    assert report.passed, report
+    report = blank.try_piece(lambda: (lambda w: (w["E"] ** 2, lambda dy: {"E": w["E"] * dy}), weights))
+    assert [check.name for check in report.failures] == ["E"]
+    assert report.clues[0].startswith("E: yours / right = 0.5 everywhere")
+
+
 def test_masks_and_ids_keep_their_place_and_gradients_of_all_inputs_may_be_returned():
     def gather(ids, E, weight, allowed):
         y = weight["a"]["w"] * E[ids] * allowed

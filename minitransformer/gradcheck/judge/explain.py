@@ -125,7 +125,7 @@ def _names(
 
 def _sizes(use: Use, key: str, found: Compared) -> tuple[dict[str, float], dict[str, float]]:
     """Numbers that a factor may be: products of lengths, and the lengths."""
-    first = use.arrays[0]
+    first = use.first
     letters = use.letters(first) if use.inputs else ("B", "T")[: first.ndim]
     sizes = dict(zip(letters, map(float, first.shape), strict=False))
     products = {" ".join(letters[:count]): float(np.prod(first.shape[:count])) for count in range(2, len(letters) + 1)}

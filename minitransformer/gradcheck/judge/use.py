@@ -92,6 +92,11 @@ class Use:
         return [*self.inputs.values(), *(item for item in self.context if isinstance(item, np.ndarray))]
 
     @property
+    def first(self) -> np.ndarray:
+        """The array whose axes are B, T and C; it has none if the layer is called with nothing."""
+        return self.arrays[0] if self.arrays else np.zeros(())
+
+    @property
     def names(self) -> list[str]:
         """The names of `arrays`."""
         offset = len(self.inputs)
@@ -162,7 +167,7 @@ class Use:
 
         A function of one array is also tried with many features, and with a single number.
         """
-        first = self.arrays[0]
+        first = self.first
         shape, tokens = first.shape, max(0, first.ndim - 2) if self.inputs else first.ndim - 1
         of_tokens = "T" if tokens or len(shape) == 1 else "B"
         lengths = [(0, 1, "B"), (0, MANY, "B"), (0, shape[tokens], "B = T")] if len(shape) > 1 else []
