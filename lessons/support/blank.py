@@ -149,7 +149,8 @@ def details_of(report: Report) -> list[str]:
 
 def plainly(doubt: str) -> str:
     """A doubt about an array that may be a weight, without the library's names."""
-    path, found, _ = doubt.removeprefix("the output depends on piece.").partition(", a plain array")
+    path, found, _ = doubt.removeprefix("the output depends on reached[").partition("], a plain array")
+    path = path[1:-1]  # without its quotation marks
     remedy = f"If it is learned, it needs one; if not, say so with {path}.setflags(write=False)"
     return f"the output depends on {path}, which has no gradient beside it. {remedy}" if found else doubt
 

@@ -5,17 +5,20 @@
     one function     y, back = piece(*inputs)              dx = back(dy)
 
 Weights are arrays inside the object that have their gradients beside them (W and dW, or data and grad), or they are
-inputs: arrays, or dictionaries and lists of arrays, whose gradients come back in the same form.
+inputs: arrays, or dictionaries, lists and tuples of arrays, whose gradients come back in the same form.
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from minitransformer.core import Layer, Parameter
-from minitransformer.gradcheck.judge.promises import held
+from minitransformer.gradcheck.judge.use import LIBRARY
+
+EMPTY = CellType()  # a variable around a function that has no value yet
 
 
 class Weight(Parameter):
@@ -47,15 +50,20 @@ class Piece(Layer):
     """`made` is a piece, and `items` are the inputs that its forward is called with.
 
     forward takes the arrays of floats among them, and then all other arrays; backward returns the gradients of the
-    former. Dictionaries and lists of arrays are weights: they become Parameters.
+    former. Dictionaries, lists and tuples of arrays are weights: they become Parameters.
     """
 
     def __init__(self, made: Any, items: Sequence[Any] = ()) -> None:
         run, back = made if is_pair(made) else (getattr(made, "forward", made), getattr(made, "backward", None))
         if not callable(run):
             raise TypeError(f"{type(made).__name__} is not a piece: it has no forward")
-        self.piece, self.run, self.back = made, run, back
-        self.items = [mapped(_parameter, item) if isinstance(item, dict | list) else item for item in items]
+        self.run, self.back = run, back
+        seen = set[int]()
+        reached = [found for part in (run, back, made) for found in reachable("", part, part, seen)]
+        self.reached = with_own_names((name, value) for name, value, _ in reached)  # the judge looks here, too
+        self.found = with_own_names(weights_among(reached))
+        self.trees = [i for i, item in enumerate(items) if is_tree(item)]
+        self.items = [mapped(_parameter, item) if i in self.trees else item for i, item in enumerate(items)]
         arrays = [i for i, item in enumerate(items) if isinstance(item, np.ndarray)]
         self.differentiable = [i for i in arrays if items[i].dtype.kind == "f"]
         self.places = [*self.differentiable, *(i for i in arrays if i not in self.differentiable)]
@@ -63,7 +71,6 @@ class Piece(Layer):
         self.context = [items[i] for i in self.places[len(self.inputs) :]]
         for i in self.places:
             self.items[i] = None
-        self.found = dict(weights_in(made))
 
     @property
     def input_names(self) -> list[str]:
@@ -76,9 +83,8 @@ class Piece(Layer):
         return [names[i] if i < len(names) else f"input {i}" for i in places]
 
     def _named_uses(self) -> Iterator[tuple[str, Parameter]]:
-        for item in self.items:
-            if isinstance(item, dict | list):
-                yield from leaves(item)
+        for i in self.trees:
+            yield from leaves(self.items[i])
         yield from self.found.items()
 
     def to_float64(self) -> None:
@@ -89,7 +95,9 @@ class Piece(Layer):
 
     def forward(self, *arrays: Any, **options: Any) -> Any:
         """What the piece returns, and should be (y, cache)."""
-        called = [mapped(lambda p: p.data, item) if isinstance(item, dict | list) else item for item in self.items]
+        called = list(self.items)
+        for i in self.trees:
+            called[i] = mapped(lambda p: p.data, called[i])
         for place, array in zip(self.places, arrays, strict=True):
             called[place] = array
         return self.run(*called)
@@ -100,8 +108,7 @@ class Piece(Layer):
             raise TypeError("there is no backward, and forward returns (y, cache) instead of (y, back)")
         returned = cache(dy) if self.back is None else self.back(dy, cache)
         gradients = dict.fromkeys(range(len(self.items)))
-        trees = [i for i, item in enumerate(self.items) if isinstance(item, dict | list)]
-        wanted = sorted(self.differentiable + trees)
+        wanted = sorted(self.differentiable + self.trees)
         several = returned if isinstance(returned, tuple) else (returned,)
         if wanted and len(several) not in (len(wanted), len(self.items)):
             names = ", ".join(self.names_of(wanted))
@@ -110,7 +117,7 @@ class Piece(Layer):
                 "is an array of booleans)"
             )
         gradients |= dict(zip(wanted if len(several) == len(wanted) else gradients, several, strict=False))
-        for i in trees:
+        for i in self.trees:
             given = dict(leaves(gradients[i]))
             for name, parameter in leaves(self.items[i]):
                 if given.get(name) is None:
@@ -127,15 +134,83 @@ def is_pair(made: Any) -> bool:
     return isinstance(made, tuple) and len(made) == 2 and all(map(callable, made))
 
 
-def weights_in(piece: Any) -> Iterator[tuple[str, Parameter]]:
-    """(name, weight) of each array inside an object that has its gradient beside it."""
-    for name, value, owner in held("", piece, piece, set()):
+def weights_among(reached: Sequence[tuple[str, Any, Any]]) -> Iterator[tuple[str, Parameter]]:
+    """(name, weight) of each array that has its gradient beside it, in the same object."""
+    for name, value, owner in reached:
         *place, attribute = name.split(".")
         partner = "grad" if attribute == "data" else f"d{attribute}"
         if isinstance(value, Parameter):
             yield name, value
-        elif attribute in vars(owner) and np.shape(getattr(owner, partner, None)) == value.shape:
+        elif attribute in held_by(owner) and np.shape(getattr(owner, partner, None)) == value.shape:
             yield ".".join(place) if attribute == "data" else name, Weight(owner, attribute, partner)
+
+
+def with_own_names(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """{name: value}, where a name that is taken already gets a prime."""
+    named: dict[str, Any] = {}
+    for name, value in pairs:
+        while name in named:
+            name += "'"
+        named[name] = value
+    return named
+
+
+def reachable(name: str, value: Any, owner: Any, seen: set[int]) -> Iterator[tuple[str, Any, Any]]:
+    """(name, Parameter or array, what holds it) for all that a piece holds, and for what its functions use."""
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    inside: dict[str, Any] = {}
+    if isinstance(value, Parameter | np.ndarray):
+        yield name, value, owner
+    elif isinstance(value, Mapping):
+        inside = {f"{name}[{key!r}]": item for key, item in value.items()}
+    elif isinstance(value, Sequence | set) and not isinstance(value, str | bytes):
+        inside = {f"{name}[{number}]": item for number, item in enumerate(value)}
+    elif isinstance(value, MethodType):
+        yield from reachable(name, value.__self__, value.__self__, seen)
+        yield from reachable(name, value.__func__, value.__func__, seen)
+    elif isinstance(value, FunctionType):
+        inside = used_by(value, name)
+    else:
+        inside = {f"{name}.{key}".lstrip("."): item for key, item in held_by(value).items()}
+    for place, item in inside.items():
+        yield from reachable(place, item, value, seen)
+
+
+def held_by(value: Any) -> dict[str, Any]:
+    """{name: value} of an object's attributes, also those in slots, and of what its class holds for it."""
+    if isinstance(value, type | ModuleType):
+        return {}
+    shared = {key: item for cls in type(value).__mro__ for key, item in vars(cls).items() if not key.startswith("__")}
+    slots = [key for key, item in shared.items() if inspect.ismemberdescriptor(item) and hasattr(value, key)]
+    own = {key: item for key, item in shared.items() if isinstance(item, Parameter | np.ndarray | FunctionType)}
+    return own | {key: getattr(value, key) for key in slots} | getattr(value, "__dict__", {})
+
+
+def used_by(function: FunctionType, name: str) -> dict[str, Any]:
+    """{name: value} of what somebody's own function, which has this name, takes from around it."""
+    if function.__code__.co_filename.startswith(LIBRARY) or "site-packages" in function.__code__.co_filename:
+        return {}
+    known = {key: function.__globals__[key] for key in names_in(function.__code__) if key in function.__globals__}
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    around = {key: cell.cell_contents for key, cell in cells if cell != EMPTY}
+    defaults = {p.name: p.default for p in inspect.signature(function).parameters.values() if p.default is not p.empty}
+    return known | {f"{name}.{key}".lstrip("."): item for key, item in (around | defaults).items()}
+
+
+def names_in(code: CodeType) -> Iterator[str]:
+    """The names that a function and the functions inside it look up."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from names_in(constant)
+
+
+def is_tree(item: Any) -> bool:
+    """Whether an input holds arrays of weights; a tuple may also be a size."""
+    arrays = (isinstance(leaf, np.ndarray) for _, leaf in leaves(item))
+    return isinstance(item, dict | list) or (isinstance(item, tuple) and any(arrays))
 
 
 def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
@@ -143,7 +218,7 @@ def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
     if isinstance(tree, dict):
         return {key: mapped(function, value) for key, value in tree.items()}
     if isinstance(tree, list | tuple):
-        return type(tree)([mapped(function, value) for value in tree])
+        return getattr(tree, "_make", type(tree))([mapped(function, value) for value in tree])
     return function(tree)
 
 
