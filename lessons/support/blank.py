@@ -70,6 +70,8 @@ class Whole(Piece):
         made, *weights = made if isinstance(made, tuple) and not is_pair(made) else (made,)
         ids = np.zeros((1, 1), int)
         super().__init__(made, [*weights, ids, ids])
+        if not self.parameters():
+            raise ValueError("there is nothing to learn: no array has its gradient beside it, and none is an input")
 
     def forward(self, source: Any, read: Any, rng: Any = None) -> tuple[Any, Any]:  # type: ignore[override]
         """Scores and cache; ValueError for scores of another shape."""
@@ -148,7 +150,9 @@ def details_of(report: Report) -> list[str]:
 
 
 def plainly(doubt: str) -> str:
-    """A doubt about an array that may be a weight, without the library's names."""
+    """A doubt about an array that may be a weight, without the library's names, or about sizes, with a remedy."""
+    if doubt.startswith("forward takes other sizes"):
+        return f"{doubt}. Does the example hold a mask of the old length? Then make it an input"
     path, found, _ = doubt.removeprefix("the output depends on reached[").partition("], a plain array")
     path = path[1:-1]  # without its quotation marks
     remedy = f"If it is learned, it needs one; if not, say so with {path}.setflags(write=False)"
