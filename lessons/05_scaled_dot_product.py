@@ -15,9 +15,10 @@
 # worked, but long sentences fell apart, because the vector has the same size for three words and for fifty.
 #
 # You can see it with letters. We let such a pair, an LSTM on each side, learn for 40 seconds to copy random words of 1
-# to 16 letters (docs/compare.md). Of the words with two letters it copies 100 of 100, with 8 letters 81, with 12
-# letters 61, and with 16 only 7. What goes wrong? The decoder needs one letter at a time, a different one each time.
-# But the encoder had to press all of them into the same numbers, before anybody could say which would be needed when.
+# to 16 letters ([measured](../docs/compare.md)). Of the words with two letters it copies 100 of 100, with 8 letters 81,
+# with 12 letters 61, and with 16 only 7. What goes wrong? The decoder needs one letter at a time, a different one each
+# time. But the encoder had to press all of them into the same numbers, before anybody could say which would be needed
+# when.
 #
 # ![One vector between encoder and decoder, or all of them, and how many words come out
 # right](../plots/05_scaled_dot_product_bottleneck.png)
