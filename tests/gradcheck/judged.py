@@ -763,11 +763,12 @@ wrong_variant(
 )
 
 
-@wrong("what x lacks is a multiple of x - mean(x) in each row")
+@wrong("what input lacks is a multiple of input - mean(input) in each row")
 class Standardized(Layer):
     """a norm with fixed gains whose backward takes sigma for a constant"""
 
     gains = np.linspace(0.5, 2.0, C)
+    gains.setflags(write=False)
 
     def forward(self, x):
         around = x - x.mean(axis=-1, keepdims=True)
