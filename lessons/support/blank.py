@@ -44,6 +44,7 @@ STEPS, BATCH, PEAK = 700, 64, 3e-3  # of the training
 WORDS, LEARNED = 1000, 900  # words that are asked, and how many must be right
 THE_WHOLE = "the whole"
 SHOWN = 8  # names of arrays
+SIZES = "forward takes other sizes"  # how a doubt begins; one such size is enough to look at
 MISFIT = re.compile(r"matmul: .+\(size (\d+) is different from (\d+)\)")
 COLOURS = {OK: "green", WRONG: "red"}
 MEET = (
@@ -134,7 +135,8 @@ def judged(name: str, attempt: Callable[[], Report]) -> tuple[bool, str, list[st
 
 def details_of(report: Report) -> list[str]:
     """What a report that is not OK says, indented."""
-    lines = [*report.broken, *map(plainly, report.doubts)]
+    sizes = [doubt for doubt in report.doubts if doubt.startswith(SIZES)]
+    lines = [*report.broken, *(plainly(doubt) for doubt in report.doubts if doubt not in sizes[1:])]
     if report.verdict == CANNOT_TELL and not lines:
         lines.append(report.reason)
     if report.name == THE_WHOLE and report.failures:
@@ -151,7 +153,7 @@ def details_of(report: Report) -> list[str]:
 
 def plainly(doubt: str) -> str:
     """A doubt about an array that may be a weight, without the library's names, or about sizes, with a remedy."""
-    if doubt.startswith("forward takes other sizes"):
+    if doubt.startswith(SIZES):
         return f"{doubt}. Does the example hold a mask of the old length? Then make it an input"
     path, found, _ = doubt.removeprefix("the output depends on reached[").partition("], a plain array")
     path = path[1:-1]  # without its quotation marks

@@ -125,3 +125,22 @@ def example_masked():
     assert (
         "ok masked: 1 gradient" in said(file_of(text.replace("GIVEN", "(forward, backward), (x, mask)"), tmp_path))[1]
     )
+
+
+def test_a_backward_for_one_size_is_doubted_once_whatever_its_name(tmp_path):
+    text = """
+import numpy as np
+
+def square(x):
+    def back(dy):
+        return 2 * x * dy.reshape(2, 5, 4)
+
+    return x * x, back
+
+def example_square():
+    return square, np.random.default_rng(0).standard_normal((2, 5, 4))
+"""
+    text = said(file_of(text, tmp_path))[1]
+    assert "cannot tell square forward takes other sizes, and backward fails: with B = 1:" in text
+    assert "in back (return 2 * x * dy.reshape(2, 5, 4))" in text
+    assert text.count("forward takes other sizes") == 1
