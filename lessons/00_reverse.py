@@ -12,19 +12,18 @@
 #
 # In July 2025 a reader of a public PyTorch Transformer stopped at the line `value = self.k_proj(value)`. It should say
 # `v_proj`, the matrix for values: the line above, for keys, had been copied, and its k was left. Such a model trains,
-# its loss falls, and when we planted the mistake in the model of this course, it reversed words as well as ever.
-# Autograd, which computes gradients for you, raised no error, since each of them was the right gradient of the wrong
-# program. Only `v_proj` got none, and on a single GPU PyTorch passes over that in silence. But go backwards with a
-# pencil, look for the line that gives `v_proj` its gradient, and you find none. ([One sitting](one_sitting.py) tells
-# the story.)
+# and its loss falls. When we planted the mistake in this course's model, it reversed words as well as ever. Autograd,
+# which computes gradients for you, raised no error, because each was the right gradient of the wrong program.
+# Only `v_proj` got none, and on a single GPU PyTorch doesn't mention that. But go backwards with a pencil, look
+# for the line that gives `v_proj` its gradient, and you find none. ([One sitting](one_sitting.py) tells the story.)
 #
-# For some thirty years whoever invented a network derived its gradients on paper. Now libraries record the forward pass
-# and run it backwards, and what a derivation used to show goes unseen: which numbers never learn, where a gradient
+# For some thirty years, anyone who invented a network derived its gradients on paper. Now libraries record the forward
+# pass and run it backwards, and what a derivation used to show goes unseen: which numbers never learn, where a gradient
 # dies, which terms cancel. That is why you will do it once. **A backward pass is a second reading of the program: each
-# number has to say how it reaches the loss, and one that cannot is a bug, or of no use.**
+# number has to say how it reaches the loss, and one that can't is either a bug or useless.**
 #
-# But first look at what you will have built. Put a word of your own between the quotation marks below, with 1 to 12
-# letters from a to z, and run this file. It trains a Transformer from random numbers, and asks it to write your word
+# But first look at what you will have built. Put your own word between the quotation marks below, with 1 to 12
+# letters from a to z, and run this file. It trains a Transformer from random numbers and asks it to write your word
 # backwards.
 
 # %% Imports
@@ -56,11 +55,11 @@ WORD = "attention"
 # In Python this is `WORD[::-1]`, so why is it worth a course? Because nobody tells the model what reversing is, or that
 # letters have an order. Its 85,568 numbers are nearly all random at first. It is shown *random letters* and their
 # mirror image, such as `qxpbtd` and `dtbpxq`, and after each batch of 64 words a cousin of gradient descent (lesson 13)
-# moves the numbers a little. Random letters cannot be learned by heart, so it has to find the rule.
+# moves the numbers a little. Random letters can't be memorized, so the model has to find the rule.
 #
 # ![The Transformer, with the shape of each value, and the ways of the gradient](../plots/00_reverse_whole.png)
 #
-# This is the map of the machine, whose boxes you need not know yet. From lesson 01 on you build them, each with its
+# This is a map of the machine. You don't need to know its boxes yet: from lesson 01 on you build them, each with its
 # blue arrow, the forward pass, and its orange arrow, the gradient. Nothing is differentiated automatically.
 #
 # > **2017.** Vaswani and seven colleagues published "Attention Is All You Need". Three older threads meet in their
@@ -70,7 +69,7 @@ WORD = "attention"
 #
 # ## How fast, how blind, how far?
 #
-# 1. How long does one processor core need until the model reverses nearly every word it has not seen: ten seconds, ten
+# 1. How long does one processor core need until the model reverses nearly every word it hasn't seen: ten seconds, ten
 #    minutes or ten hours?
 # 2. A *token* is what the model reads or writes in one step. There are V = 29: 26 letters and 3 special ones. A blind
 #    guess gives the right one 1/29 = 3.4 %. What does the untrained model give it, as a geometric mean?
@@ -168,10 +167,10 @@ lesson.save(figure)
 # %% [markdown]
 # ## A model small enough to print
 #
-# Nobody can look at so many numbers. So a second model, with only 826, goes with us through the whole course. It knows
-# the letters «o», «p», «s» and «t», and in every lesson it reads "stop" and writes "pots". We stopped its training
-# early: it reverses 332 of the 340 words of one to four such letters, but it is not sure. Here are its probabilities,
-# one row for each token written:
+# Nobody can look at that many numbers. So a second model, with only 826, comes with us through the whole course. It
+# knows the letters «o», «p», «s» and «t», and in every lesson it reads "stop" and writes "pots". We stopped its
+# training early: it reverses 332 of the 340 words of one to four such letters, but it isn't sure. Here are its
+# probabilities, one row for each token written:
 
 # %%
 p = example["output.p"]  # (T, V)
@@ -188,8 +187,8 @@ lesson.save(figure, "example")
 #
 # A frame marks the right token of each row. Look at the position that reads «p» and writes «o», row p→o from now on. It
 # gives «o» 0.697 and «p» 0.297: is the second letter an «o», or another «p»? You will follow this row through every
-# box, to where its doubt comes from. The probabilities come from its logits, 5.559 for «o» and 4.705 for «p», by the
-# softmax (lesson 03):
+# box, to the place where its doubt begins. The probabilities come from its logits, 5.559 for «o» and 4.705 for «p», by
+# the softmax (lesson 03):
 #
 #     p_j = exp(z_j) / Σ_i exp(z_i)
 #
@@ -200,8 +199,8 @@ lesson.save(figure, "example")
 # ## What does doubt cost?
 #
 # Training needs one number for how wrong the model is. The loss of one token is −ln of the probability of the right
-# one, in a unit called nat. A probability of 1 costs nothing, half costs 0.693, and a quarter twice that. Zero costs
-# infinitely much, so never be certain and wrong. The loss L is the mean over all tokens.
+# one, in a unit called nat. A probability of 1 costs nothing, half costs 0.693, and a quarter twice that. Zero costs an
+# infinite amount, so never be certain and wrong. The loss L is the mean over all tokens.
 #
 # **Your line.** `p_right` holds the five probabilities of the right tokens. What is L?
 
@@ -239,7 +238,7 @@ lesson.check("mean of the five losses", error(-np.log(p_right).mean(), L), 1e-14
 # %% [markdown]
 # ## The loss of a model that knows nothing
 #
-# Back to the large model, before training. A blind guess gives each of V tokens the probability 1/V. Whichever is
+# Back to the large model, before training. A blind guess gives each of V tokens the probability 1/V. Whichever one is
 # right, this costs −ln(1/V) = ln V, and with V = 29 it is 3.367 nats. Can a model be worse? For one row,
 #
 #     L = −ln p_right = ln Σ_j exp(z_j) − z_right
@@ -296,12 +295,12 @@ lesson.compare("words of 13 letters that are right, in per cent", guess_13, 100 
 
 # %% [markdown]
 # Of words with 12 letters, at least 95 % are right, with 13 hardly any, and with 14 none, because nobody ever asked the
-# model for letter 13. Lesson 14 goes to this edge.
+# model for letter 13. Lesson 14 explores this edge.
 #
 # ## From here on
 #
-# Gradients that you can trust come first (01 to 04), then attention (05 to 08), the rest of the machine (09 to 12),
-# training it and using it (13 to 16). After that there are four tracks: before and after the paper (17 to 19), looking
+# Gradients you can trust come first (01 to 04), then attention (05 to 08), the rest of the machine (09 to 12),
+# and training and using it (13 to 16). After that there are four tracks: before and after the paper (17 to 19), looking
 # inside (20, 21), cost (22, 23), and training, closely (24, 25). On the way, ask each number how it reaches the loss.
 #
 # **In papers:** such a model is *sequence-to-sequence* (seq2seq, Sutskever et al. 2014) or an *encoder-decoder* (Cho et
@@ -310,19 +309,19 @@ lesson.compare("words of 13 letters that are right, in per cent", guess_13, 100 
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest and go on with lesson 01.
+# You can skip the rest and continue with lesson 01.
 #
 # ### A level that proves reading
 #
 # ln V is the loss of a blind guess, but without reading the source you can do better. Always guess each token in
 # proportion to how often it is right: `bos` and `pad` never, and the end of a word more often than any letter. That
-# costs 3.216 nats, and no other guess that is always the same costs less (lesson 03 shows why). A model that can also
+# costs 3.216 nats, and no other fixed guess costs less (lesson 03 shows why). A model that can also
 # count knows where a word may end. The 12 lengths are equally likely, so a word costs ln 12 for its length, and ln 26
 # for each of its letters. There are 6.5 letters on average, and 7.5 tokens with `eos`: (ln 12 + 6.5 ln 26) / 7.5 =
 # 3.155.
 #
-# Only reading the source can bring the loss below this. If it stays near 3.2, the decoder does not see the source, so
-# check the mask (07), and whether sources and targets in your batches belong together.
+# Only reading the source can bring the loss below this. If it stays near 3.2, the decoder doesn't see the source, so
+# check the mask (07), and check that the sources and targets in your batches match.
 
 # %% [markdown]
 # ## Exercise
@@ -337,7 +336,7 @@ lesson.compare("words of 13 letters that are right, in per cent", guess_13, 100 
 # 2. What is the loss of a model that gives the right token 0.9 nine times, and 0.0001 once? What does this say?
 # 3. Early in the training not a single word is right. Why is the loss useful already?
 # 4. *Somewhere else.* Three fresh classifiers tell ten kinds of pictures apart. Before training, their losses are 2.31,
-#    4.0 and 0.9. What do you say of each?
+#    4.0 and 0.9. What would you say about each?
 
 # %% [markdown]
 # ## Answers
@@ -347,13 +346,13 @@ lesson.compare("words of 13 letters that are right, in per cent", guess_13, 100 
 # 3. A word is right only if all its tokens are, and by chance that hardly ever happens. The loss moves from the first
 #    step on.
 # 4. ln 10 = 2.303, so the logits of the first are nearly equal, as they should be. The second is bold without knowing
-#    anything: its logits are too large. The third knows answers that nobody has taught it, so they leak into what it
-#    reads.
+#    anything: its logits are too large. The third knows answers that nobody has taught it, so they must leak into its
+#    input.
 #
 # The exercise. First: the line is still there for the palindrome and for `aaaaaaaaaa`. Any a would do, but the model
-# does not know beforehand that this word is special, so it applies its rule of positions. In a word of 14 letters, the
-# first row should look at the last letter. It looks near the twelfth instead, the farthest that it has ever needed, and
-# `abcdefghijklmn` becomes something like `lkjihgffedcb`. Second: ln((e^3.15 + 28)/29) − 3.15/29 = 0.46.
+# doesn't know beforehand that this word is special, so it applies its rule of positions. In a word of 14 letters, the
+# first row should look at the last letter. It looks near the twelfth instead, the farthest it has ever needed to look,
+# and `abcdefghijklmn` becomes something like `lkjihgffedcb`. Second: ln((e^3.15 + 28)/29) − 3.15/29 = 0.46.
 
 # %%
 one_bold = np.zeros(V)

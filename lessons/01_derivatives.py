@@ -10,10 +10,10 @@
 #
 # ## A mistake that makes no noise
 #
-# From the next lesson on you derive every gradient by hand, and you will make mistakes. A wrong gradient makes no
-# noise: the code runs, the loss falls, and the model stays a little worse than it could be.
+# From the next lesson on you derive every gradient by hand, and you will make mistakes. A wrong gradient is silent: the
+# code runs, the loss falls, and the model stays a little worse than it could be.
 #
-# Let us catch one in the act. Our model from lesson 00 reads "stop" and writes "pots" and eos, the end. Each of these T
+# Let's catch one in the act. Our model from lesson 00 reads "stop" and writes "pots" and eos, the end. Each of these T
 # = 5 tokens is a row, named by what it reads and what it must write: bos→p, p→o, and so on, where bos is the beginning.
 # In row p→o the right letter «o» has the logit 5.559, but the wrong letter «p» has 4.705, and «o» gets only 70 %. How
 # much would it help to raise z_o, the logit of «o»? We need ∂L/∂z_o, which these lessons call dz_o: a `d` before a name
@@ -37,7 +37,7 @@ example = running_example()
 # 1. (00) A model gives the right token 0.9 in four rows and 0.01 in the fifth. Why is the mean of the five a poor
 #    judge?
 # 2. (00) What does a fresh model do that makes its loss larger than that of a blind guess?
-# 3. (00) A model learns, and autograd's gradients are right to the last digit. What can still be wrong with it?
+# 3. (00) A model is learning, and autograd's gradients are right to the last digit. What can still be wrong with it?
 #
 # (The answers are at the end.)
 
@@ -50,7 +50,7 @@ example = running_example()
 #     p_w = exp(z_w) / Σ_j exp(z_j)
 #
 # 1. You move z_o by h and see how much L changes. Of the 16 digits of a float64, how many of the derivative are right
-#    with the best h: 4, 8 or 16? Is that h nearer to 1e-8 or to 1e-15?
+#    with the best h: 4, 8 or 16? Is that h closer to 1e-8 or to 1e-15?
 # 2. How many times must you compute L to test the gradients of all 826 parameters of the model?
 
 # %%
@@ -79,7 +79,7 @@ print(f"L = {loss(z):.6f}")
 #     L(z_o − 0.1)  = 0.117019       two-sided   (0.104907 − 0.117019) / 0.2 = −0.0606
 #
 # The first colleague seems to be right. For the derivation, follow the path from z_o to L, and multiply the derivatives
-# of its steps, the last one first. (That of p_o with respect to z_o is p_o (1 − p_o), as lesson 03 shows.)
+# of its steps, the last one first. (The derivative of p_o with respect to z_o is p_o (1 − p_o), as lesson 03 shows.)
 #
 #     dz_o = 1 · 1/5 · (−1/p_o) · p_o (1 − p_o) = −(1 − p_o)/5 = −0.0605
 #
@@ -89,7 +89,7 @@ print(f"L = {loss(z):.6f}")
 # ![The path from z_o to L, with its numbers](../plots/01_derivatives_graph.png)
 #
 # The formula gives −0.0605, trying −0.0585 and −0.0606, so this judge misses a small forgotten term. We want one so
-# precise that every disagreement is *your* mistake. Should we make h smaller?
+# precise that any disagreement is *your* mistake. Should we make h smaller?
 #
 # ## What a step leaves out
 #
@@ -109,13 +109,13 @@ print(f"L = {loss(z):.6f}")
 # %% [markdown]
 # ## What a step rounds off
 #
-# The computer rounds f, with an error of about eps |f|, where eps is the distance from 1 to the next larger number that
-# it can store, 2.2e-16 in float64 and 1.2e-7 in float32. When you subtract two numbers that agree in their first 8
-# digits, these good digits cancel, the rounding error stays, and dividing by a small h makes it large:
+# The computer rounds f, with an error of about eps |f|, where eps is the gap between 1 and the next number that it can
+# store, 2.2e-16 in float64 and 1.2e-7 in float32. When you subtract two numbers that agree in their first 8 digits,
+# these good digits cancel and the rounding error stays. Dividing by a small h then makes it large:
 #
 #     one-sided    error(h) ≈ (h/2) |f''| + eps |f| / h
 #
-# The first term falls with h and the second grows, which on logarithmic axes is a V.
+# As h shrinks, the first term falls and the second grows: on logarithmic axes, a V.
 #
 # **Your line.** Which h is at its bottom, if `size` is |f| and `bend` is |f''|?
 
@@ -130,13 +130,13 @@ lesson.judge("best_h", best_h)
 #
 #     |f''|/2 − eps |f| / h² = 0      and so      h = √(2 eps |f| / |f''|)
 #
-# If f and f'' are not far from 1, the best h and the best error are both about √eps = 1.5e-8, and half of the digits
+# If f and f'' aren't far from 1, the best h and the best error are both about √eps = 1.5e-8, and half of the digits
 # are lost. The two-sided difference keeps two thirds: at h = ∛eps = 6.1e-6 its error is about ∛eps² = 3.7e-11.
 
 # %% [markdown]
 # ## A step to the side
 #
-# The digits are lost when we subtract f(x), so step in a direction that needs no subtraction, the imaginary one. With
+# The digits are lost when we subtract f(x), so step in a direction that needs no subtraction: the imaginary one. With
 # ih for h times the imaginary unit, so that (ih)² = −h², Taylor's series still holds:
 #
 #     f(x + ih) = f + ih f' − (h²/2) f'' − ih (h²/6) f''' + ...
@@ -156,12 +156,12 @@ lesson.judge("slope", slope)
 #
 #     Im f(x + ih) / h = f' − (h²/6) f''' + ...
 #
-# Here this is −0.006051/0.1 = −0.0605. Each part has 16 digits of its own, so h may be as small as 1e-30. **Step to the
+# Here this is −0.006051/0.1 = −0.0605. Each part has its own 16 digits, so h may be as small as 1e-30. **Step to the
 # side, into the imaginary direction, and nothing is subtracted, so no digit is lost.**
 #
 # > **1967.** Newton and Leibniz let h go to 0 on paper, which no computer can. James Lyness and Cleve Moler showed how
-# > to differentiate numerically by way of complex numbers. It became widely known when William Squire and George Trapp
-# > reduced the idea, in 1998, to the one line above, in a note of three pages.
+# > to differentiate numerically by means of complex numbers. The method became widely known in 1998, when William
+# > Squire and George Trapp reduced it to the one line above, in a three-page note.
 
 
 # %%
@@ -213,7 +213,7 @@ lesson.compare("right digits of the one-sided difference at its best h", guess_d
 # ![The error of three judges over the step](../plots/01_derivatives.png)
 #
 # Each panel has two V's, with a smooth left arm (Taylor) and a ragged right arm (rounding), until z + h is rounded to
-# z. The complex step falls along the orange left arm, which it hides, and stays down; if yours stays at the top,
+# z. The complex step falls along the orange left arm, hiding it, and stays down. If yours stays at the top,
 # something in f drops the imaginary part.
 #
 # At the best h, the one-sided difference is right to 8 digits, the two-sided one to 11, and the complex step to all 16.
@@ -222,13 +222,13 @@ lesson.compare("right digits of the one-sided difference at its best h", guess_d
 #
 # ## The signature of a factor 2
 #
-# The colleagues hand in their whole dz, 35 entries each. We compare them with the judge, entry by entry, by
+# The colleagues hand in all of dz, 35 entries each. We compare them with the judge's, entry by entry, by
 # |yours − true| / (|yours| + |true|). If yours = 2 true, then
 #
 #     |2 − 1| / (2 + 1) = 1/3
 #
 # for every entry. The first colleague agrees to the last digit, and the second has 0.3333 in all 35 entries, the
-# signature of a factor 2. The *same* number everywhere means a wrong constant; if the numbers vary, a term is wrong.
+# signature of a factor of 2. The *same* number everywhere means a wrong constant; if the numbers vary, a term is wrong.
 
 # %%
 true = each_entry(complex_step, loss, z, 1e-30)
@@ -279,8 +279,8 @@ print(f"one forward pass {judged:.12f}, the backward pass {g @ u:.12f}")
 lesson.check(f"all {g.size} gradients agree along a random direction", error(g @ u, judged), 1e-12)
 
 # %% [markdown]
-# Twelve digits agree: −1.969017336827. Now forget a constant factor in one layer, the 1/√D of lesson 06: 42 of the 826
-# entries are wrong, and the backward pass gives −1.698, so the mistake is caught.
+# Twelve digits agree: −1.969017336827. Now leave out a constant factor in one layer, the 1/√D of lesson 06. Then 42 of
+# the 826 entries are wrong, and the backward pass gives −1.698, so the mistake is caught.
 
 # %%
 wrong = []
@@ -293,8 +293,8 @@ lesson.check("a forgotten factor is caught", error(mistaken, judged), at_least=0
 # %% [markdown]
 # ## Add a million to the loss
 #
-# Add 1,000,000 to the loss. No derivative changes, but in the rounding error eps |f| there is now a large |f|. Of its
-# 11 digits, how many does the best two-sided difference keep?
+# Add 1,000,000 to the loss. No derivative changes, but the rounding error eps |f| now contains a large |f|. How many of
+# its 11 digits does the best two-sided difference keep?
 
 # %%
 guess_million = ...  # right digits of the two-sided difference, after adding a million
@@ -305,7 +305,7 @@ for judge, best in million.items():
 
 # %% [markdown]
 # It falls from 11 digits to 6, while the complex step keeps all 16, because the million is in the real part and the
-# derivative in the imaginary part. This is no trick: a single weight moves a tiny part of a real loss, and the rest
+# derivative in the imaginary part. This isn't a trick: a single weight moves a tiny part of a real loss, and the rest
 # acts like such a constant. A test with differences must then be tolerant, and small wrong terms slip through.
 #
 # **In papers:** two-sided differences are *central differences*, comparing a backward pass with them is *gradient
@@ -314,7 +314,7 @@ for judge, best in million.items():
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest and go on with lesson 02.
+# You can skip the rest and continue with lesson 02.
 #
 # ### The bottom of the other V
 #
@@ -325,31 +325,30 @@ for judge, best in million.items():
 #
 # At the bottom the first term is half of the second, and the error is (3/4) eps |f| / h. For z_o, f''' = p_o (1 − p_o)
 # (1 − 2 p_o)/5 = −0.0167. This gives h = 1.3e-5 and an error of 2.3e-11 relative to dz_o. The best in the picture lies
-# between half of that and twice that; where, depends on how your processor rounds.
+# between half of that and twice that; exactly where depends on how your processor rounds.
 #
 # ### What complex numbers do with a product
 #
-# Let x' and y' be the derivatives of x and y. Multiply two numbers that carry theirs in the imaginary part:
+# Let x' and y' be the derivatives of x and y. Multiply two numbers that carry their derivatives in the imaginary part:
 #
 #     (x + ih x')(y + ih y') = x y − h² x' y' + ih (x y' + x' y)
 #
-# The imaginary part is the product rule, and at h = 1e-30 the term with h² is far below the last digit. It is the same
-# with division, exp and log: every complex operation carries out its own rule of differentiation. Numbers that do
-# exactly this, with (ih)² = 0, are called dual numbers, and automatic differentiation in forward mode computes with
-# them.
+# The imaginary part is the product rule, and at h = 1e-30 the term with h² is far below the last digit. Division, exp
+# and log work the same way: every complex operation carries out its own differentiation rule. Numbers that do exactly
+# this, with (ih)² = 0, are called dual numbers, and automatic differentiation in forward mode computes with them.
 
 # %% [markdown]
 # ### Corners
 #
 # The Transformer contains ReLU, max(0, a), which has a corner at a = 0. One of its inputs in row p→o is a = −0.052,
 # where the slope is 0. A two-sided difference with h = 0.1 ends at 0.048, beyond the corner, and finds the slope
-# 0.048/0.2 = 0.24. In a large network some input is always that close to 0, but the complex step does not move along
-# the real line, and crosses no corner.
+# 0.048/0.2 = 0.24. In a large network some input is always that close to 0, but the complex step doesn't move along the
+# real line, so it crosses no corner.
 #
 # ### What breaks the complex step
 #
-# f must be built from operations that have a Taylor series in complex numbers, and some have none. At x = −0.7 the
-# complex step is right for the last three of these only.
+# f must be built from operations that have a Taylor series in complex numbers, and some don't have one. At x = −0.7 the
+# complex step is right only for the last three of these.
 
 # %%
 TABLE = {  # name: (function, its true derivative at −0.7)
@@ -373,14 +372,14 @@ for name, (_, slope) in TABLE.items():
 #
 # ### Why dy must be random
 #
-# A layer alone has no loss, only an output y. Draw random numbers dy and take L = Σ_i dy_i y_i, so that ∂L/∂y_i = dy_i,
-# as if it came from a real loss. This is how later lessons test each layer. Why not dy = 1? Some layers have an output
-# whose sum is always the same; then L is constant, and the judge sees nothing. Subtract the mean, y_i = x_i − (1/N) Σ_j
-# x_j for N numbers:
+# A single layer has no loss, only an output y. Draw random numbers dy and take L = Σ_i dy_i y_i, so that ∂L/∂y_i =
+# dy_i, as if it came from a real loss. This is how later lessons test each layer. Why not dy = 1? In some layers the
+# sum of the output is always the same. Then L is constant, and the judge sees nothing. Subtract the mean, y_i = x_i −
+# (1/N) Σ_j x_j for N numbers:
 #
 #     ∂y_i/∂x_j = 1[i = j] − 1/N      and so      dx_j = Σ_i dy_i ∂y_i/∂x_j = dy_j − (1/N) Σ_i dy_i
 #
-# The sum of y is 0, always. With dy = 1 the right dx is 0, and so is the doubled one.
+# The sum of y is always 0. With dy = 1 the right dx is 0, and so is twice that.
 
 
 # %%
@@ -406,7 +405,7 @@ lesson.check("dy = 1: the doubled one passes", np.abs(2 * centre_backward(ones) 
 #
 # 2. Keyboard, 15 minutes. Write a file my.py with a class MyLayer that subtracts the mean over the last axis. (Derive
 #    it from `minitransformer.core.Layer`. Its forward(x) returns y and a cache, its backward(dy, cache) returns dx.)
-#    Run `minitransformer gradcheck my.py:MyLayer`. Then put a factor 2 into its backward and run it again.
+#    Run `minitransformer gradcheck my.py:MyLayer`. Then put a factor of 2 into its backward and run it again.
 #
 # Exercises with a checker: `minitransformer start 01`.
 #
@@ -415,9 +414,9 @@ lesson.check("dy = 1: the doubled one passes", np.abs(2 * centre_backward(ones) 
 # 1. You find |yours − true| / (|yours| + |true|) = 0.5 in every entry. What are the candidates?
 # 2. Why may h be 1e-30, although 1 + 1e-30 is 1 in float64?
 # 3. A test along one random direction passes. Can an entry of the gradient still be wrong?
-# 4. A function has `if x > 0:` inside. Is the complex step still allowed?
+# 4. A function has `if x > 0:` inside. Can you still use the complex step?
 # 5. *Somewhere else.* An account of 1 grows by 3 % for 30 years, and a program computes the result in a loop. How do
-#    you find, to all digits and without a formula, how fast the result changes with the rate?
+#    you find out, to all digits and without a formula, how fast the result changes with the rate?
 
 # %% [markdown]
 # ## Answers
@@ -426,7 +425,8 @@ lesson.check("dy = 1: the doubled one passes", np.abs(2 * centre_backward(ones) 
 #
 # 1. The mean, 0.72, looks fine. But the fifth row costs −ln 0.01 = 4.6 and each of the others 0.1: being sure of
 #    something wrong is what the logarithm punishes.
-# 2. It has an opinion: its logits differ, although it knows nothing yet. That boldness costs, and no luck pays for it.
+# 2. It has opinions: its logits differ, although it knows nothing yet. That boldness costs something, and no luck makes
+#    up for it.
 # 3. The program itself. If the values are computed with the keys' weights, every gradient is the right gradient of the
 #    wrong program.
 #
@@ -437,7 +437,7 @@ lesson.check("dy = 1: the doubled one passes", np.abs(2 * centre_backward(ones) 
 # 2. It is never added to 1. The 1 is in the real part and 1e-30 in the imaginary part.
 # 3. In exact arithmetic only by an accident of probability 0. In floating point, a mistake that is tiny compared with
 #    the whole sum can hide. Then use several directions, or go entry by entry.
-# 4. Yes, if the comparison looks at the real part and x is not exactly 0. The step never changes the branch.
+# 4. Yes, if the comparison looks at the real part and x isn't exactly 0. The step never changes the branch.
 # 5. Run the loop with the rate 0.03 + 1e-30i, and divide the imaginary part of the result by 1e-30. That gives 70.70,
 #    and so does the formula, 30 · 1.03²⁹. It works for any program whose steps take complex numbers and whose
 #    comparisons look at real parts.

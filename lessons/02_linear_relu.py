@@ -3,7 +3,7 @@
 #
 # [![The feed-forward networks](../plots/02_linear_relu_map.png)](../plots/00_reverse_whole.png)
 #
-# **The output of a layer should change; how much of that is up to each weight, each bias and each input?**
+# **The output of a layer should change. How much of that is up to each weight, each bias and each input?**
 #
 # 11 min, with a pencil 30, going deeper 6 · runs in 60 s (fast: 8 s) · needs 01 · difficulty 2 of 5 · paper: section
 # 3.3, equation 2
@@ -18,8 +18,8 @@
 #     dy = (0.075, −0.007, −0.025, −0.078, 0.054, −0.019)
 #
 # The first one says that if output 0 grows by a little, the loss grows by 0.075 times as much. So output 0 should fall,
-# and output 3, with −0.078, should rise. But we cannot set outputs: the network computes them from its input and from
-# 110 numbers of its own, two matrices and two biases. Which of the 110 is to blame, and how much?
+# and output 3, with −0.078, should rise. But we can't set outputs: the network computes them from its input and from
+# 110 numbers of its own, two matrices and two biases. Which of the 110 are to blame, and by how much?
 
 # %% Imports
 from functools import partial
@@ -39,7 +39,7 @@ example = running_example()
 # 1. (01) With h = 1e-15 a difference quotient disagrees with your formula by 20 %. Why does this say nothing about the
 #    formula?
 # 2. (01) One forward pass judges all 826 gradients of the model. Which two numbers does it compare?
-# 3. (00) Why does the loss take −ln p, and not simply 1 − p?
+# 3. (00) Why does the loss use −ln p, and not simply 1 − p?
 #
 # (The answers are at the end.)
 
@@ -53,14 +53,13 @@ example = running_example()
 #     r = max(0, a)        (N, F)     ReLU: a unit whose sum is negative is off
 #     y = r W_2 + b_2      (N, C)     each unit that is on adds its row of W_2, times its r
 #
-# (Without the max, two matrices in a row do nothing that the one matrix W_1 W_2 could not do.)
+# (Without the max, two matrices in a row do nothing that the one matrix W_1 W_2 couldn't do.)
 #
 # 1. A layer multiplies x (N, C) by W (C, F), and dy (N, F) comes back. Multiply x and dy in either order, transposing
 #    none, one or both. How many of these eight products have the shape of W? How many if W is square, C = F?
-# 2. Gradient descent takes one step, on the 110 numbers alone, after which row p→o gives its letter 88 % instead of
+# 2. Gradient descent takes one step, on these 110 numbers only. Afterwards, row p→o gives its letter 88 % instead of
 #    70 %. What happens to row bos→p, which gave its letter 95 %?
-# 3. A colleague transposes dW in every square matrix of a Transformer. How many of the words that it has never seen
-#    will it reverse, in per cent?
+# 3. A colleague transposes dW in every square matrix of a Transformer. What percentage of unseen words will it reverse?
 
 # %%
 guess_bos = ...  # the probability of the right letter in row bos→p after the step, in per cent
@@ -99,14 +98,14 @@ show("a (T, F)", a, ROWS, range(8))
 # %% [markdown]
 # ## Follow each number to the loss
 #
-# The chain rule is the only rule. **Take each output that a number touches, multiply the gradient of this output by its
-# slope with respect to the number, and add up.** Here is the linear layer y = x W + b, from C features to F outputs,
-# with all of its indices:
+# There's only one rule, the chain rule. **Take each output that a number touches, multiply the gradient of this output
+# by its slope with respect to the number, and add up.** Here is the linear layer y = x W + b, from C features to F
+# outputs, with all of its indices:
 #
 #     y_ni = Σ_c x_nc W_ci + b_i          token n, feature c, output i
 #
-# The input x_nc touches all outputs of its own token. Output i has the slope W_ci, and the result goes on to the layer
-# below:
+# The input x_nc touches all outputs of its own token. Output i has the slope W_ci, and the result is passed to the
+# layer below:
 #
 #     dx_nc = Σ_i dy_ni W_ci              dx = dy Wᵀ
 #
@@ -121,13 +120,13 @@ lesson.judge("dW_1", dW_1)
 lesson.judge("gated", gated)
 
 # %% [markdown]
-# The weight W_ci touches output i alone, but of *every* token, with the slope x_nc. The bias b_i touches output i of
-# every token, too, with the slope 1:
+# The weight W_ci touches only output i, but for *every* token, with the slope x_nc. The bias b_i also touches output i
+# of every token, with the slope 1:
 #
 #     dW_ci = Σ_n x_nc dy_ni              dW = xᵀ dy
 #     db_i = Σ_n dy_ni                    db is the sum of the rows of dy
 #
-# So tokens stay apart in dx, and come together in dW and db. In ReLU each entry touches only itself, with the slope 1
+# So tokens stay separate in dx and come together in dW and db. In ReLU each entry touches only itself, with the slope 1
 # where it is positive and 0 where it is negative, which we write as 1[a > 0]. (At 0 itself there is no derivative; we
 # take 0, as most code does.)
 #
@@ -159,23 +158,23 @@ gradients = feed_forward_backward(dy, x, a, r, W_1, W_2)
 # ![The feed-forward network with its numbers, forward and backward](../plots/02_linear_relu_graph.png)
 #
 # Read the orange numbers from right to left. Those below r are dr, whose last is 0.055: the loss would like less of
-# unit 7. But unit 7 is off, so its gate is closed, da is 0, and from this row the weights that feed it hear nothing.
+# unit 7. But unit 7 is off: its gate is closed, da is 0, and the weights that feed it hear nothing from this row.
 # The heaviest complaint goes to unit 1, and the largest gradient of all 110 belongs to the weight from feature 2 to
 # unit 1:
 #
 #     dW_1[2, 1] = Σ_n x[n, 2] da[n, 1] = 0.028 − 0.206 − 0.031 + 0.000 + 0.000 = −0.209
 #
-# There is one term for each row, and nearly all of the sum comes from row p→o; the minus says that this weight should
-# grow. Unit 6 is off in all five rows, so the six weights that feed it, its bias and its six weights in W_2 all have
-# the gradient 0: from this word, 13 of the 110 numbers learn nothing.
+# There is one term for each row, and nearly all of the sum comes from row p→o. The minus sign says that this weight
+# should grow. Unit 6 is off in all five rows, so the six weights that feed it, its bias and its six weights in W_2 all
+# have a gradient of 0: from this word, 13 of the 110 numbers learn nothing.
 #
 # [In the explorer: raise the bias of unit 0 from −0.18 to −0.1. What becomes of its da in row p→o?
 # Guess first.](../minitransformer/explorer/page/index.html#embed=decoder.ffn.da[1,0]&turn=decoder.ffn.b_1[0])
 #
 # > **1986.** David Rumelhart, Geoffrey Hinton and Ronald Williams showed in Nature that units inside a network learn
-# > useful features by themselves, if errors travel back through the weights. Others had found the rule before: Seppo
+# > useful features on their own, if errors travel back through the weights. Others had found the rule before: Seppo
 # > Linnainmaa in 1970, for rounding errors, and Paul Werbos in 1974. Units then had a smooth slope; ReLU, which
-# > Kunihiko Fukushima used in 1969, became usual only after 2010.
+# > Kunihiko Fukushima used in 1969, became common only after 2010.
 #
 # To act on the blame, subtract 0.3 times its gradient from each of the 110 numbers.
 
@@ -204,19 +203,19 @@ for size, (loss, sure) in stepped.items():
 lesson.compare("row bos→p after the step of 0.3, in per cent", guess_bos, 100 * stepped[0.3][1][0])
 
 # %% [markdown]
-# It helps: row p→o now gives «o» 88 % instead of 70 %, and the loss falls from 0.1108 to 0.0710. But row bos→p pays for
-# it, and falls from 95 % to 89 %. A longer step is a warning: at 1.0 our row reaches 96 %, and bos→p is down to 40 %.
-# All rows share the 110 numbers, which is why dW sums over the tokens, and why steps are small.
+# It works: row p→o now gives «o» 88 % instead of 70 %, and the loss falls from 0.1108 to 0.0710. But row bos→p pays for
+# it, and falls from 95 % to 89 %. A longer step serves as a warning: at 1.0 our row reaches 96 %, and bos→p is down to
+# 40 %. All rows share the 110 numbers, which is why dW sums over the tokens, and why steps are small.
 #
 # ## The shapes nearly know it
 #
-# Do not learn these formulas by heart: write down the shapes of x, W and dy, and only one product fits.
+# Don't memorize these formulas: write down the shapes of x, W and dy, and only one product fits.
 #
 # ![Shapes of the linear layer, forward and backward](../plots/02_linear_relu_shapes.png)
 #
 # One of the eight products fits dW. But let W be square, C = F, as some matrices of attention are (lesson 08), and two
 # fit: dyᵀ x, which is dW transposed, has the same shape. In dx, dy W fits as well as dy Wᵀ, and no error message tells
-# you. If N equals C and F, all eight fit. So give every axis of a test a length of its own, and check the numbers too:
+# you. If N equals C and F, all eight fit. So give every axis of a test a different length, and check the numbers too:
 
 # %%
 from minitransformer.gradcheck import complex_step  # the gradient of a number f(x), as in lesson 01
@@ -252,8 +251,8 @@ lesson.check("dx equal to the library's", error(found["x"], layer.backward(upstr
 #
 # For the third guess we train a small Transformer with C = 32 to reverse words of up to six letters «o», «p», «s» and
 # «t». Four of its matrices are square, all of them in attention. Then we train it again, with a mistake in the backward
-# pass of these four: dW transposed, or dx = dy W; one more run is a control, in which dW = 0, and the four stay as
-# random as they began.
+# pass of these four: dW transposed, or dx = dy W; one more run is a control in which dW = 0, so the four stay as random
+# as they began.
 
 # %%
 from unittest.mock import patch
@@ -300,14 +299,14 @@ if not lesson.fast:
 # %% [markdown]
 # ![Training with wrong gradients](../plots/02_linear_relu.png)
 #
-# Three curves run together, and one stays above. (If your gray curve does, too, your task needs the four matrices.) The
-# transposed dW does no harm: 100 % of the unseen words come out right, as with the right gradient. The control says
-# why: with no gradient at all for the four matrices it is 100 % too, because the layers around a random matrix learn,
+# Three curves run together, and one stays above them. (If your gray curve does too, your task needs the four matrices.)
+# The transposed dW does no harm: 100 % of the unseen words come out right, as with the right gradient. The control says
+# why: with no gradient at all for the four matrices it is 100 % too, because the layers around a random matrix learn
 # and adapt to it. The wrong dx is worse, because it garbles the complaint for every layer below: 22 % of the words, and
-# 91 % from another start. But its curve falls, smoothly, for 600 steps, and without the blue curve next to it, you
-# would call it a slow learner and try another learning rate.
+# 91 % from another start. But its curve falls smoothly for 600 steps. Without the blue curve next to it, you'd call it
+# a slow learner and try another learning rate.
 #
-# So a falling loss is no evidence that a gradient is right. The complex step is, and takes a second.
+# So a falling loss isn't evidence that a gradient is right. The complex step is, and it takes a second.
 #
 # **In papers:** dy is the *upstream gradient*, dy Wᵀ a *vector-Jacobian product* (VJP), the network a *multilayer
 # perceptron* (MLP), a unit that is always off a *dead ReLU*, and the lesson's question *credit assignment* (Minsky
@@ -316,12 +315,12 @@ if not lesson.fast:
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest and go on with lesson 03.
+# You can skip the rest and continue with lesson 03.
 #
 # ### The kink
 #
-# Which method of lesson 01 can you trust near a = 0? If |a| < h, a two-sided difference has a point on each side of 0,
-# and says
+# Which method from lesson 01 can you trust near a = 0? If |a| < h, a two-sided difference has a point on each side of
+# 0, and says
 #
 #     (max(0, a + h) − max(0, a − h)) / 2h = (a + h − 0) / 2h = 1/2 + a/2h
 #
@@ -360,9 +359,9 @@ lesson.check("complex step along the direction", error(loss_at(1e-30j).imag / 1e
 # If W is symmetric, dx = dy W is right, so a check at W = 0, or at the identity, passes with the wrong formula. Check
 # at random weights.
 #
-# In a batch, x is (B, T, C). Count the tokens of all sequences together, N = B T, and all formulas above hold. So db is
-# a sum over two axes, B and T. If you sum over the first one only, db has the shape (T, F), and NumPy broadcasts b −
-# lr db to that shape without a word. (lr is the learning rate, the size of the step.)
+# In a batch, x is (B, T, C). Count the tokens of all sequences together, N = B T, and all the formulas above hold. So
+# db is a sum over two axes, B and T. If you sum only over the first one, db has the shape (T, F), and NumPy silently
+# broadcasts b − lr db to that shape. (lr is the learning rate, the size of the step.)
 #
 # ## Exercise
 #
@@ -376,9 +375,9 @@ lesson.check("complex step along the direction", error(loss_at(1e-30j).imag / 1e
 # ## Questions
 #
 # 1. Why does dW sum over the tokens, and dx not?
-# 2. W is (512, 512), and a student wrote dx = dy W. Which of these finds it: an assertion on shapes, a check at the
-#    identity, a check at random weights, a look at the loss?
-# 3. You check a large ReLU network by differences. Three of many thousand entries are wrong by a few per cent. Is there
+# 2. W is (512, 512), and a student wrote dx = dy W. Which of these would find it: an assertion on shapes, a check at
+#    the identity, a check at random weights, a look at the loss?
+# 3. You check a large ReLU network by differences. Three of many thousand entries are wrong by a few percent. Is there
 #    a mistake?
 # 4. A unit is off for every token of every batch. Can training switch it on again?
 # 5. *Somewhere else.* A convolution slides three weights over a row of numbers: y_n = Σ_i x_(n+i) W_i with i = 0, 1, 2.
@@ -399,16 +398,16 @@ lesson.check("exercise 1: dW = (xᵀ dy + dyᵀ x) W", error((x.T @ dy + dy.T @ 
 #
 # 1. Because f is rounded, and dividing the rounding error, about 2e-16, by 1e-15 gives 0.2. The formula may be right.
 # 2. The slope of the loss along a random direction u, from the complex step, and Σ_j g_j u_j, from the backward pass.
-# 3. The probability of an answer is a product. The logarithm makes it a sum, whose gradient is a sum, too, and it
-#    charges without bound for being sure and wrong.
+# 3. The probability of an answer is a product. The logarithm makes it a sum, whose gradient is a sum too, and there's
+#    no limit to what it charges for being sure and wrong.
 #
 # ### The questions
 #
 # 1. All tokens use the same W, so a change of W reaches the loss through all of them. A row of x enters only its own
 #    row of y.
 # 2. Only the check at random weights.
-# 3. Perhaps not: a difference may have stepped over a kink. Make h smaller: errors from kinks become rarer, and a
-#    mistake stays. Or take the complex step.
+# 3. Perhaps not: a difference may have stepped over a kink. If you make h smaller, errors from kinks become rarer, but
+#    a mistake stays. Or use the complex step.
 # 4. Not through its own weights, whose gradients are all 0. But the layers below still learn and change x, and that can
 #    make its sum positive.
 # 5. W_i touches all outputs, each with the slope x_(n+i), so dW_i = Σ_n dy_n x_(n+i), and dW = (21, 32, 43). x_m

@@ -33,7 +33,7 @@ example = running_example()
 # %% [markdown]
 # ## Do you remember?
 #
-# 1. (02) What is the gradient of a bias that is added to every token, and why does the input x not matter for it?
+# 1. (02) What is the gradient of a bias that is added to every token, and why doesn't it depend on the input x?
 # 2. (01) Your gradient is five times the complex step's, in every entry, and the loss is a mean over five rows. Which
 #    mistake is this?
 # 3. (00) What is the loss of a model that gives all V tokens the same probability? How can a model do worse?
@@ -46,8 +46,8 @@ example = running_example()
 # 1. From its logits the row gives «o» 70 % and «p» 30 %. The gradient of the loss has seven entries, one for each
 #    logit. Which are positive, which are negative, and what is their sum?
 # 2. After the same text, «o» is right in 60 % of the cases, «s» in 30 % and «t» in 10 %, and a model can learn these
-#    shares. But a student takes the derivative of the softmax to be p (1 − p), as it is for the sigmoid 1/(1 +
-#    exp(−z)). Which share does «t» get from such a model in the end?
+#    shares. But a student thinks the derivative of the softmax is p (1 − p), as it is for the sigmoid 1/(1 + exp(−z)).
+#    What share does «t» get from such a model in the end?
 # 3. The paper's loss wants about 90 % for the right one of its V = 37,000 tokens, and spreads 10 % over all of them.
 #    What is the smallest loss that any model can have, in nats (lesson 00)?
 
@@ -58,27 +58,28 @@ guess_floor = ...  # the smallest loss, in nats
 # %% [markdown]
 # ## From seven logits to one number
 #
-# First turn the logits into probabilities: positive numbers with the sum 1, larger for larger logits. The exponential
+# First turn the logits into probabilities: positive numbers that sum to 1, larger for larger logits. The exponential
 # makes any number positive, and a division makes the sum 1. This is the softmax:
 #
 #     p_i = exp(z_i) / Σ_j exp(z_j)
 #
 # In our row the exponentials are 0.30, 0.02, 0.00, 259.45, 110.50, 1.75 and 0.04, with the sum 372.06, so «o» gets
-# 259.45 / 372.06 = 0.697. Adding the same number to all logits gives all exponentials the same factor, and p stays as
-# it is. So code first subtracts the largest logit, and no exponential overflows.
+# 259.45 / 372.06 = 0.697. Adding the same number to all logits gives all exponentials the same factor, and p stays the
+# same. So code first subtracts the largest logit, and no exponential overflows.
 #
 # Then charge the model −ln of the probability that it gave to the right token, which is 0 for a probability of 1, and
 # 0.361 in our row, and grows without bound as the probability goes to 0. The logarithm turns the probability of a word,
-# a product, into a sum, so each token can be charged alone.
+# a product, into a sum, so each token can be charged separately.
 #
 # Write p* for the probabilities that the loss wants: 1 for the right token, and 0 for all others. The loss is then the
-# cross-entropy, a mean over the N tokens that count. (Padding does not count.)
+# cross-entropy, a mean over the N tokens that count. (Padding doesn't count.)
 #
 #     L = −(1/N) Σ_n Σ_i p*_ni ln p_ni
 #
 # > **1948.** Claude Shannon measured the information in a message by the logarithms of its probabilities, and called
-# > their mean the entropy. The exponentials of the softmax are older, since Ludwig Boltzmann had them in 1868, with the
-# > energies of a gas for logits. John Bridle joined the two in networks and gave the softmax its name, in 1989.
+# > their mean the entropy. The exponentials of the softmax are older, since Ludwig Boltzmann used them in 1868,
+# > with the energies of a gas as the logits. John Bridle brought the two together in networks, and named the
+# > softmax, in 1989.
 
 
 # %%
@@ -109,8 +110,8 @@ print(f"mean {L:.4f}")
 #
 # ## One logit moves every probability
 #
-# How does p_i move when z_j moves? Call the sum of all exponentials the total. Each exponential depends on its own
-# logit alone, but the total on all of them (1[i = j] is 1 if i = j, and 0 if not):
+# How does p_i move when z_j moves? Call the sum of all exponentials the total. Each exponential depends only on its own
+# logit, but the total depends on all of them (1[i = j] is 1 if i = j, and 0 if not):
 #
 #     ∂exp(z_i)/∂z_j = 1[i = j] exp(z_i)          ∂total/∂z_j = exp(z_j)
 #
@@ -120,11 +121,11 @@ print(f"mean {L:.4f}")
 #                      = 1[i = j] p_i − p_i p_j
 #                      = p_i (1[i = j] − p_j)
 #
-# On the diagonal it is p_i (1 − p_i): a logit raises its own probability. Everywhere else it is −p_i p_j: it lowers all
-# others. Each row of J sums to 0, because p does not change when all logits move together, and each column sums to 0,
-# because the probabilities always sum to 1.
+# On the diagonal it is p_i (1 − p_i): a logit raises its own probability. Everywhere else it is −p_i p_j: the logit
+# lowers all the others. Each row of J sums to 0, because p doesn't change when all logits move together, and each
+# column sums to 0, because the probabilities always sum to 1.
 #
-# Backward, a logit reaches the loss through the probabilities that it touches (lesson 02), all of them:
+# Going backward, a logit reaches the loss through all the probabilities that it touches (lesson 02):
 #
 #     dz_i = Σ_j dp_j J_ji
 #          = Σ_j dp_j p_j (1[j = i] − p_i)
@@ -141,7 +142,7 @@ print(f"mean {L:.4f}")
 #
 #     dp_i          = −p*_i / p_i
 #
-# **Your line.** Put this into the last formula for dz_i. For one token, what is left?
+# **Your line.** Put this into the last formula for dz_i. What is left, for one token?
 
 # %%
 p_row, wanted_row = p[1], wanted[1]  # row p→o
@@ -154,7 +155,7 @@ lesson.judge("dz_row", dz_row)
 #
 # The division by p_i cancels, and **what remains is what the model said, minus what the loss wanted.** The mean over N
 # tokens divides this by N. In our row «o» gets (0.697 − 1)/5 = −0.061, and «p» gets 0.297/5 = 0.059. So the right logit
-# is pulled up by what it lacks, each wrong one is pushed down by what it took, and the sum is 0 (guess 1).
+# is pulled up by what it lacks, each wrong one is pushed down by what it took, and they sum to 0 (guess 1).
 #
 # [In the explorer: lower the logit of «o» as far as the slider goes. How large can its gradient become?
 # Guess first.](../minitransformer/explorer/page/index.html#embed=output.dz[1,3]&turn=output.z[1,3])
@@ -174,7 +175,7 @@ dz = cross_entropy_backward(p, wanted)
 # %% [markdown]
 # ![z, p, p* and dz of the running example](../plots/03_softmax_cross_entropy_numbers.png)
 #
-# A row whose p is close to its p* gets almost no gradient. (Grey entries are negative.)
+# A row whose p is close to its p* gets almost no gradient. (Gray entries are negative.)
 
 # %%
 from minitransformer import functional
@@ -200,9 +201,9 @@ lesson.check("padding gets no gradient", np.abs(dlogits[4:]).max(), 0.0)
 # %% [markdown]
 # ## A mistake that learns
 #
-# Now the student's p (1 − p), entry by entry, which keeps the diagonal of J and loses the rest. The right token's logit
-# still gets its p − 1, the wrong ones get 0, and every shape fits. Let a model meet the same row again and again, with
-# the shares of guess 2. On average the loss wants p* = (0.6, 0.3, 0.1), and the gradients are
+# Now for the student's p (1 − p), entry by entry, which keeps the diagonal of J and loses the rest. The right token's
+# logit still gets its p − 1, the wrong ones get 0, and every shape fits. Let a model meet the same row again and again,
+# with the shares of guess 2. On average the loss wants p* = (0.6, 0.3, 0.1), and the gradients are
 #
 #     right       dz_i = p_i − p*_i
 #     mistaken    dz_i = p_i (1 − p_i) dp_i = −p*_i (1 − p_i)
@@ -232,14 +233,14 @@ lesson.compare("the share of «t» with the mistake, in per cent", guess_rare, r
 # %% [markdown]
 # ![Gradient descent with the right and with the mistaken gradient](../plots/03_softmax_cross_entropy.png)
 #
-# A point of the triangle stands for three probabilities: the nearer to a corner, the likelier its token. Paths begin at
-# the dots, the gray lines are levels of the loss, and the star is p*. On the left all paths end in the star. On the
-# right all end on the lower edge, where «t» has the probability 0.
+# A point in the triangle stands for three probabilities: the closer it is to a corner, the more likely that corner's
+# token. Paths begin at the dots, the gray lines are levels of the loss, and the star is p*. On the left all paths end
+# at the star. On the right all end on the lower edge, where the probability of «t» is 0.
 #
 # The surprise: with two tokens, the mistake finds the right shares (see Going deeper), but with three, the rare one
-# dies out, and the others take its share. And look at the path that begins in the middle. After 80 steps the mistaken
+# dies out, and the others take its share. Look, too, at the path that begins in the middle. After 80 steps the mistaken
 # gradient has the *lower* loss, 0.8982 against 0.9031 nats, because on its way to the wrong place it passes the right
-# one. After 20,000 steps its loss is 20.7 nats, but in a short run you would never notice. One look finds the mistake
+# one. After 20,000 steps its loss is 20.7 nats, but in a short run you would never notice. One look reveals the mistake
 # without any training: the entries of dz must sum to 0.
 #
 # ## A loss that cannot reach 0
@@ -278,7 +279,8 @@ lesson.compare("the floor, in nats", guess_floor, floor)
 # ![The loss with and without smoothing](../plots/03_softmax_cross_entropy_floor.png)
 #
 # Here all wrong logits are equal, and the right one leads. Both curves begin at ln V = 10.519 and fall. The blue one
-# ends at 0, but the orange one touches the floor at a lead of 12.7, and rises again, because now the model is too sure.
+# ends at 0, but the orange one touches the floor at a lead of 12.7 and then rises again, because now the model is too
+# sure.
 #
 # The right token accounts for 0.095 of the 1.377 nats, and the rest, 93 % of the floor, is charged for the 36,999 wrong
 # tokens. So a loss that is stuck at 1.4 may be very good news.
@@ -289,11 +291,11 @@ lesson.compare("the floor, in nats", guess_floor, floor)
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest and go on with lesson 04.
+# You can skip the rest and continue with lesson 04.
 #
 # ### Why nothing is below the floor
 #
-# For every x > 0, ln x ≤ x − 1, and only x = 1 makes them equal, because there the straight line touches the logarithm.
+# For every x > 0, ln x ≤ x − 1, with equality only at x = 1, where the straight line touches the logarithm.
 # Take x = p_i / p*_i:
 #
 #     −Σ_i p*_i ln p_i + Σ_i p*_i ln p*_i  = −Σ_i p*_i ln(p_i / p*_i)
@@ -320,15 +322,15 @@ show("the two losses", [naive, exact], ["from p", "from the logits"], ["not smoo
 # %% [markdown]
 # ### Why three tokens differ from two
 #
-# With the mistaken gradient all logits rise for ever, and p rests if all rise at the same speed: p*_i (1 − p_i) = speed
-# for all i. With two tokens, 1 − p_0 = p_1 and 1 − p_1 = p_0. So p rests where p*_0 p_1 = p*_1 p_0, which means p = p*.
-# With three tokens and p* = (0.6, 0.3, 0.1), p_i = 1 − speed/p*_i, and the three must sum to 1:
+# With the mistaken gradient all logits rise forever, and p stays put if all rise at the same speed: p*_i (1 − p_i) =
+# speed for all i. With two tokens, 1 − p_0 = p_1 and 1 − p_1 = p_0. So p stays put where p*_0 p_1 = p*_1 p_0, which
+# means p = p*. With three tokens and p* = (0.6, 0.3, 0.1), p_i = 1 − speed/p*_i, and the three must sum to 1:
 #
 #     3 − speed (1/0.6 + 1/0.3 + 1/0.1) = 3 − 15 speed = 1          speed = 2/15
 #     p of the rare token = 1 − (2/15)/0.1 = −1/3
 #
-# There is no such place. The rare logit falls behind for good, and the two others settle as if they were alone, at
-# (2/3, 1/3, 0).
+# There is no such place. The rare logit falls behind for good, and the other two settle as if they were the only ones,
+# at (2/3, 1/3, 0).
 
 # %% [markdown]
 # ## Exercise
@@ -343,13 +345,13 @@ show("the two losses", [naive, exact], ["from p", "from the logits"], ["not smoo
 # ## Questions
 #
 # 1. Why must each row of J sum to 0? Give the reason without a formula.
-# 2. A batch has 100 tokens, and 40 of them are padding. A colleague divides the loss by 100. Why is that not the same
-#    as a smaller learning rate?
+# 2. A batch has 100 tokens, and 40 of them are padding. A colleague divides the loss by 100. Why isn't that the same as
+#    a smaller learning rate?
 # 3. A model with V = 37,000 and ε = 0.1 reports 1.50 nats. How far is it from the best that it can do?
 # 4. Why should a test of a softmax's backward pass have at least three entries in a row?
 # 5. *Somewhere else.* A filter for spam has one logit z, p = 1/(1 + exp(−z)), and pays −ln p for spam and −ln(1 − p)
 #    for other mail. What is the gradient of z? And if it paid (1 − p)² for spam, how much would it learn from a spam
-#    mail to which it gave p = 0.001?
+#    message to which it gave p = 0.001?
 
 # %%
 survivor = descend(np.array([0.4, 0.35, 0.25]), True, 20000, np.zeros(3))[-1]
@@ -362,19 +364,20 @@ print("survivor", survivor.round(3), "two tokens", two.round(4))
 # ### Do you remember?
 #
 # 1. The sum of the rows of dy. The bias has the slope 1 in every token, whatever x is.
-# 2. The mean is forgotten: its 1/5 is a constant factor, and the same ratio everywhere means a wrong constant.
-# 3. ln V. Worse is a model that is bold without knowing: its logits differ, and luck does not make up for it.
+# 2. You forgot the mean: its 1/5 is a constant factor, and the same ratio everywhere means a wrong constant.
+# 3. ln V. A model does worse if it is bold without knowing anything: its logits differ, and luck doesn't make up for
+#    it.
 #
 # ### The questions
 #
 # 1. If all logits move together, no probability changes.
 # 2. The factor 0.6 depends on how much padding the batch happens to have. Batches with more padding count less.
 # 3. 0.123 nats, since the floor is 1.377.
-# 4. With two entries the diagonal of J alone leads to the right place. The lost entries only cost a factor of 2 in
+# 4. With two entries, the diagonal of J by itself leads to the right place. The lost entries only cost a factor of 2 in
 #    speed.
-# 5. p − p* once more, with p* = 1 for spam and 0 for other mail, because the sigmoid is the softmax of the two logits z
+# 5. p − p* again, with p* = 1 for spam and 0 for other mail, because the sigmoid is the softmax of the two logits z
 #    and 0. So that mail gets −0.999. With the square it gets −2 (1 − p) · p (1 − p) = −0.002, next to nothing: a
-#    sigmoid that is sure is flat, and here no 1/p makes up for it.
+#    sigmoid that is sure is flat, and here there's no 1/p to make up for it.
 #
 # The exercise. First: the speed is 2 / (1/p*_0 + 1/p*_1 + 1/p*_2), and the third token survives if 1 − speed/p*_2 > 0,
 # which is p*_2 (1/p*_0 + 1/p*_1) > 1. Second: `np.where(one_hot == 1, 1 - eps, eps / (V - 1))`. No line of backward

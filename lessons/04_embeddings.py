@@ -3,7 +3,7 @@
 #
 # [![Both embeddings and the output](../plots/04_embeddings_map.png)](../plots/00_reverse_whole.png)
 #
-# **How does a letter become a vector, and what does a matrix learn that is used in three places?**
+# **How does a letter become a vector, and what does a matrix learn if it is used in three places?**
 #
 # 10 min, with a pencil 30, going deeper 7 · runs in 45 s (fast: 9 s) · needs 01, 02, 03 · difficulty 2 of 5 · paper:
 # section 3.4
@@ -12,7 +12,7 @@
 #
 # Our tiny model reads "stop" and writes "pots", and its vocabulary has seven tokens: pad, bos, eos (for padding,
 # beginning and end), «o», «p», «s» and «t». A token's place in this list, from 0, is its id, so "stop" is 5, 6, 3, 4.
-# These numbers are names, but a linear layer (lesson 02) would take them for quantities: «t» would always count 6/5 as
+# These numbers are names, but a linear layer (lesson 02) would treat them as quantities: «t» would always count 6/5 as
 # much as «s». So each token gets its own vector, C = 6 numbers that gradient descent can choose freely. The V = 7
 # vectors are the rows of one matrix E, the *embeddings*.
 #
@@ -54,9 +54,9 @@ example = running_example()
 # %% [markdown]
 # ## Do you remember?
 #
-# 1. (02) Two tokens of a batch have equal rows in x and in dy. What do they add to dW, and what do they get in dx?
-# 2. (03) A token of the vocabulary is never the right one. Does its logit get a gradient, and in which direction?
-# 3. (01) A model uses one number in three places, and you move it by an imaginary step. What do you measure?
+# 1. (02) Two tokens in a batch have equal rows in x and in dy. What do they add to dW, and what do they get in dx?
+# 2. (03) One token in the vocabulary is never the right one. Does its logit get a gradient, and in which direction?
+# 3. (01) A model uses one number in three places, and you move it by an imaginary step. What does that measure?
 #
 # (The answers are at the end.)
 
@@ -66,8 +66,8 @@ example = running_example()
 # 1. Let the gradients `de` of the four vectors of the word "toot" be (1, 1), (10, 10), (100, 100) and (1000, 1000).
 #    What are the gradients of the rows of «t» and «o» in E?
 # 2. Which job sends the largest gradient to the row of «o»?
-# 3. On the way in, the paper multiplies the vectors by √C. A model learns to copy with this factor, and another without
-#    it. How do their losses compare?
+# 3. On the way in, the paper multiplies the vectors by √C. One model learns to copy with this factor, and another
+#    without it. How do their losses compare?
 
 # %%
 toot, de = [6, 3, 3, 6], np.array([[1, 1], [10, 10], [100, 100], [1000, 1000]])
@@ -92,7 +92,7 @@ lesson.check("lookup = product with one-hot rows", error(one_hot @ E, e), 0.0)
 # %% [markdown]
 # ![The embeddings E and the vectors e of "stop"](../plots/04_embeddings_numbers.png)
 #
-# A matrix product gives the same rows, if each id is written as a *one-hot* row: zeros, and a 1 in the column of the
+# A matrix product gives the same rows if each id is written as a *one-hot* row: zeros, and a 1 in the column of the
 # id. In the product with E, this 1 picks the row of that token:
 #
 #     one_hot_nw = 1[ids_n = w]                         n counts the tokens that are read
@@ -101,10 +101,9 @@ lesson.check("lookup = product with one-hot rows", error(one_hot @ E, e), 0.0)
 # So a lookup is a linear layer without a bias, and E can learn. (Nobody computes it like this: for the paper's batches
 # of 25,000 tokens, V = 37,000 and C = 512, it takes 474 billion products, nearly all with 0.)
 #
-# > **2003.** Yoshua Bengio, Réjean Ducharme, Pascal Vincent and Christian Jauvin gave each word of a language model a
-# > vector of its own, which learns with everything else; ten years later word2vec made such vectors famous. That the
-# > output may use the same matrix was found twice in 2016, by Ofir Press and Lior Wolf and by Hakan Inan and
-# > colleagues.
+# > **2003.** Yoshua Bengio, Réjean Ducharme, Pascal Vincent and Christian Jauvin gave each word of a language model its
+# > own vector, learned along with everything else. Ten years later word2vec made such vectors famous. That the output
+# > can use the same matrix was discovered twice in 2016, by Ofir Press and Lior Wolf and by Hakan Inan and colleagues.
 #
 # ## The way back: every use adds
 #
@@ -117,13 +116,13 @@ lesson.check("lookup = product with one-hot rows", error(one_hot @ E, e), 0.0)
 #     dE_wc = Σ_n Σ_j de_nj 1[ids_n = w] 1[j = c]
 #           = Σ_n 1[ids_n = w] de_nc                    dE = one_hotᵀ de
 #
-# Row w of dE is the sum of all rows of de where token w was read, and a token that was not read gets 0. In "toot", «t»
+# Row w of dE is the sum of all rows of de where token w was read, and a token that wasn't read gets 0. In "toot", «t»
 # gets (1, 1) + (1000, 1000) = (1001, 1001), and «o» gets (110, 110) (guess 1).
 #
 # `dE[ids] += de` looks like this sum, but NumPy copies the rows dE[ids], adds de, and writes the copy back, so when an
-# id comes twice, the second write overwrites the first. Then «t» gets (1000, 1000), «o» gets (100, 100), and there is
-# no error message. A test with "stop", in which no letter comes twice, passes. But among 25,000 tokens, some as common
-# as "the", it loses 71 % of the gradients. `np.add.at` adds all.
+# id appears twice, the second write overwrites the first. Then «t» gets (1000, 1000), «o» gets (100, 100), and there is
+# no error message. A test with "stop", in which no letter appears twice, passes. But among 25,000 tokens, some as
+# common as "the", it loses 71 % of the gradients. `np.add.at` adds them all.
 
 
 # %%
@@ -156,12 +155,12 @@ dE_output = ...  # your line: (V, C), from y and dz
 lesson.judge("dE_output", dE_output)
 
 # %% [markdown]
-# Both of its gradients are those of lesson 02:
+# Both of its gradients are the ones from lesson 02:
 #
 #     dy_tc = Σ_w dz_tw E_wc              dy = dz E
 #     dE_wc = Σ_t dz_tw y_tc              dE = dzᵀ y
 #
-# Here every row of dE gets something, even for a token that never comes, because dz = (p − p*) / N, and p is never
+# Here every row of dE gets something, even for a token that never appears, because dz = (p − p*) / N, and p is never
 # exactly 0.
 
 # %% [markdown]
@@ -173,7 +172,7 @@ lesson.judge("dE_output", dE_output)
 #
 #     dE = dE_source + dE_target + dE_output
 #
-# This rule is general: **whenever a number is used in several places, the gradients of all uses add.** In code, each
+# The rule is general: **whenever a number is used in several places, the gradients of all uses add.** In code, each
 # use does `dE += ...`, and never `dE = ...`.
 
 # %%
@@ -192,7 +191,7 @@ for use, part in parts.items():
 # ![The three parts of dE and their sum](../plots/04_embeddings_parts.png)
 #
 # Nearly all of the gradient of the row of «o» comes from the source: that part has the length 1.64, while the output
-# sends 0.30, and the target 0.07 (guess 2). So the row of «o» is not taught where the model hesitates between «o» and
+# sends 0.30, and the target 0.07 (guess 2). So the row of «o» isn't taught where the model hesitates between «o» and
 # «p», but where the encoder reads the «o». This is one word, late in training.
 #
 # ## One step, felt in three places
@@ -228,12 +227,12 @@ lesson.check("a random matrix that reads and writes: the parts add", error(readi
 # %% [markdown]
 # ## Why times √C?
 #
-# The encoder does not get e itself, but
+# The encoder doesn't get e itself, but
 #
 #     x = √C e + PE                    and so, on the way back: de = √C dx
 #
-# PE is a fixed table that says where in the word a letter is (lesson 09). For the «o» of "stop", the first number of x
-# is √6 · (−0.25) + 0.909 = 0.297. Why √C? The paper does not say. The usual reason has two halves.
+# PE is a fixed table that says where a letter is in the word (lesson 09). For the «o» of "stop", the first number of x
+# is √6 · (−0.25) + 0.909 = 0.297. Why √C? The paper doesn't say. The usual reason has two halves.
 #
 # [In the explorer: raise the first number of the row of «o» by 0.1. By how much does x grow?
 # Guess first.](../minitransformer/explorer/page/index.html#embed=source.x[2,0]&turn=E[3,0])
@@ -246,17 +245,18 @@ lesson.check("a random matrix that reads and writes: the parts add", error(readi
 # Logits of size 1 need Var(E_wc) = 1/C, so entries of size 1/√C, which for C = 512 is 0.044.
 #
 # **The way in wants larger ones.** PE consists of pairs, sin and cos of the same angle. Because sin² + cos² = 1, the
-# mean square of its entries is 1/2, while that of e is 1/C. The token's share of the mean square of x is then:
+# mean square of its entries is 1/2, while the mean square of e is 1/C. The token's share of the mean square of x is
+# then:
 #
 #     without √C     (1/C) / (1/C + 1/2) = 2 / (2 + C)      0.39 % for C = 512
 #     with √C        1 / (1 + 1/2) = 2/3                    66.7 % for any C
 #
 # One matrix, two sizes, and √C is the exchange rate. Without it, so the story goes, the tokens drown in their
-# positions. Let us drown them.
+# positions. Let's drown them.
 #
 # ## Three models learn to copy
 #
-# A small Transformer (C = 64, one layer in each stack) learns to copy words of up to 8 letters, in three forms, from
+# A small Transformer (C = 64, one layer in each stack) learns to copy words of up to 8 letters, in three versions, from
 # two random starts:
 #
 #     the paper's     E of size 1/√C, times √C on the way in
@@ -302,8 +302,8 @@ if not lesson.fast:
 # ends at 4.5 %. Our explanation is that PE is loud, but the same in every word, so the linear layers can look in
 # directions where PE is small.
 #
-# Size 1 is bad, with 0.36: the way out does want small numbers. But "without √C the tokens drown" is not a law, and one
-# easy task does not show that √C is useless in translation.
+# Size 1 is bad, with 0.36: the way out does want small numbers. But "without √C the tokens drown" isn't a law, and one
+# easy task doesn't show that √C is useless in translation.
 #
 # **In papers:** one matrix for input and output is *weight tying*, its job at the output the *unembedding* (Elhage et
 # al. 2021) or *LM head*, and the sum over repeated ids a *scatter-add*.
@@ -311,13 +311,13 @@ if not lesson.fast:
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest and go on with lesson 05.
+# You can skip the rest and continue with lesson 05.
 #
 # ### How much the wrong line loses
 #
-# We draw 25,000 tokens with about the frequencies of words in a language, where the tenth most common word comes a
+# We draw 25,000 tokens with roughly the frequencies of words in a language, where the tenth most common word appears a
 # tenth as often as the first (Zipf's law). Only 7,310 of the tokens are different. The wrong line keeps one gradient
-# for each of these and loses 71 %. The most common token comes 2,245 times, and learns from the last time only.
+# for each of these and loses 71 %. The most common token comes 2,245 times, and learns only from the last time.
 
 # %%
 frequency = 1 / np.arange(1, 37001)
@@ -328,12 +328,12 @@ print(f"25,000 tokens: {different:,} different ones, and the most common one com
 # %% [markdown]
 # ### A fresh model repeats itself
 #
-# A fresh model with a tied matrix bets that the next token is the one that it has just read. Its y still contains x,
+# A fresh model with a tied matrix bets that the next token is the one it has just read. Its y still contains x,
 # because layers add to what they get (lesson 11), and x contains √C E_w for the token w that was read. The output takes
 # the dot product with E_w. The squares of C entries of variance 1/C add up to about 1, so this logit contains up to √C,
-# while all others have the size 1. The bet nearly always loses, so the first loss is higher than ln V.
+# while all others have size 1. The bet nearly always loses, so the first loss is higher than ln V.
 #
-# To see the three gradients separately, we give the library's model three matrices of its own that are equal.
+# To see the three gradients separately, we give the library's model three separate matrices that are equal.
 
 
 # %%
@@ -369,16 +369,16 @@ for scaled in (True, False):
 # A fresh model of our test bets 41 % on the token that it has just read. Without √C it bets 4 %, where 1/V is 3 %. The
 # first loss of the paper's form is 4.35 nats, above ln V = 3.37.
 #
-# The order of the three jobs is different here, too. Take each part of dE as one long vector. That of the output has
+# The order of the three jobs is different here, too. Treat each part of dE as one long vector. That of the output has
 # the length 1.42, that of the target 0.77 and that of the source 0.47. Without √C the two inputs have 0.09 each,
-# because the factor is in the backward pass as well.
+# because the factor is in the backward pass too.
 #
 # ### The first loss of a large vocabulary
 #
-# PyTorch's `nn.Embedding` draws entries of size 1. Tie such a matrix to the output at C = 512, and the logits have the
-# size √512 = 22.6. With V = 37,000 the first loss is then 93 nats, although ln V = 10.5. The model is sure of nonsense.
-# With entries of size 1/√C it is 11.0. Even the half above ln V can be derived. If z is normal with variance 1, exp(z)
-# has the mean exp(1/2). So ln Σ_w exp(z_w) is about ln V + 1/2, and the right token's z is 0 in the mean.
+# PyTorch's `nn.Embedding` draws entries of size 1. Tie such a matrix to the output at C = 512, and the logits have size
+# √512 = 22.6. With V = 37,000 the first loss is then 93 nats, although ln V = 10.5. The model is sure of nonsense. With
+# entries of size 1/√C it is 11.0. Even the half above ln V can be derived. If z is normal with variance 1, the mean of
+# exp(z) is exp(1/2). So ln Σ_w exp(z_w) is about ln V + 1/2, and the right token's z is 0 on average.
 
 # %%
 rng = np.random.default_rng(8)
@@ -393,10 +393,10 @@ for spread in (1.0, 1 / np.sqrt(512)):
 # %% [markdown]
 # ### It does not make up for √D
 #
-# Some texts say that √C makes up for the division by √D in attention. All that you need to know about attention here
-# (lesson 05) is that it takes dot products of two vectors, both linear in x, and divides them by √D, with D = 64 in the
-# paper. So the factor counts twice: a dot product of two tokens grows by C = 512, not by √512, and the division is by
-# √64 = 8. Nothing cancels.
+# Some texts say that √C makes up for the division by √D in attention. All you need to know about attention here (lesson
+# 05) is that it takes dot products of two vectors, both linear in x, and divides them by √D, with D = 64 in the paper.
+# So the factor counts twice: a dot product of two tokens grows by C = 512, not by √512, and the division is by √64 = 8.
+# Nothing cancels.
 
 # %%
 left, right = rng.standard_normal((2, 512, 64)) / np.sqrt(512)  # two linear maps
@@ -409,9 +409,9 @@ lesson.check("a dot product of two tokens grows by C", error(growth, 512.0), 1e-
 #
 # 1. Keyboard, 15 minutes. Write `embed_backward` without `np.add.at` and without a product. Sort the ids with
 #    `np.argsort(ids, kind="stable")`, find where each run of equal ids begins, and sum the runs with `np.add.reduceat`.
-#    Compare with the function above, for ids that repeat and ids that never come.
-# 2. Pencil, 10 minutes. T5 takes the embeddings as they are, and multiplies y by 1/√C before a tied output. Which size
-#    must E have for logits of size 1? Which form of our test does the input then resemble?
+#    Compare with the function above, for ids that repeat and ids that never appear.
+# 2. Pencil, 10 minutes. T5 takes the embeddings as they are, and multiplies y by 1/√C before a tied output. What size
+#    must E have for logits of size 1? Which version in our test does the input then resemble?
 #
 # Exercises with a checker: `minitransformer start 04`.
 #
@@ -422,7 +422,7 @@ lesson.check("a dot product of two tokens grows by C", error(growth, 512.0), 1e-
 # 2. A gradient check with the ids 3, 1, 4, 5 passes for `dE[ids] += de`. Why?
 # 3. Which rows of dE are 0 for the lookup, and which for the output?
 # 4. Your fresh model with V = 29 has a first loss of 27.1. What is the likely mistake?
-# 5. *Somewhere else.* A shop has a vector for each of 10,000 customers and for each of 500 goods, and predicts a
+# 5. *Somewhere else.* A store has a vector for each of 10,000 customers and for each of 500 products, and predicts a
 #    purchase from their dot product. A batch has 64 purchases, two of them by the same customer. Which rows of the
 #    table of customers get a gradient, and what does `d_customers[ids] += d` lose?
 
@@ -431,24 +431,24 @@ lesson.check("a dot product of two tokens grows by C", error(growth, 512.0), 1e-
 #
 # ### Do you remember?
 #
-# 1. Each adds the same product to dW, which therefore counts twice. In dx each gets a row of its own, and the two rows
-#    are equal.
+# 1. Each adds the same product to dW, which therefore counts twice. In dx each gets its own row, and the two rows are
+#    equal.
 # 2. Yes: its p* is 0, so the gradient p/N is positive, and descent pushes the logit down.
-# 3. The sum of the derivatives along all three ways, because the step is felt in all three places.
+# 3. The sum of the derivatives along all three paths, because the step is felt in all three places.
 #
 # ### The questions
 #
-# 1. The part of the backward function that runs last, which is the source's lookup. Rows of tokens that never come in a
-#    source then stand still. The other layers go on learning, so the loss may well fall.
-# 2. No id comes twice, and then the line is right. Test with repeats.
-# 3. Lookup: the rows of all tokens that were not read. Output: none, because p is never exactly 0.
+# 1. The part of the backward function that runs last, which is the source's lookup. Rows of tokens that never appear in
+#    a source then stand still. The other layers keep learning, so the loss may well fall.
+# 2. No id appears twice, so the line is right. Test with repeats.
+# 3. Lookup: the rows of all tokens that weren't read. Output: none, because p is never exactly 0.
 # 4. A tied matrix of size 1, or something else that makes the logits far too large: ln 29 is 3.4.
-# 5. Only the rows of the 63 customers in the batch. The one who has bought twice gets the sum of two gradients, of
-#    which the line keeps the second alone. The table of goods loses more, since many people buy the same.
+# 5. Only the rows of the 63 customers in the batch. The customer who bought twice gets the sum of two gradients, of
+#    which the line keeps only the second. The table of products loses more, since many people buy the same things.
 #
-# The exercise, second part: with y/√C the variance of a logit is that of E_wc, so E must have size 1. The input is then
-# √C times as large as in "no factor", as in the paper's form. It is the same function as the paper's, with the factor
-# written in another place.
+# The exercise, second part: with y/√C the variance of a logit is the variance of E_wc, so E must have size 1. The input
+# is then √C times as large as in "no factor", as in the paper's form. It is the same function as the paper's, with the
+# factor written somewhere else.
 
 # %%
 # the pictures of this lesson

@@ -3,7 +3,7 @@
 #
 # [![Cross-attention](../plots/05_scaled_dot_product_map.png)](../plots/00_reverse_whole.png)
 #
-# **How does a token find the other token that it needs, and why are the scores divided by √D?**
+# **How does a token find the other token it needs, and why are the scores divided by √D?**
 #
 # 12 min, with a pencil 30, going deeper 5 · runs in 15 s (fast: 15 s) · needs 01, 02, 03 · difficulty 2 of 5 · paper:
 # section 3.2.1, equation 1
@@ -11,38 +11,38 @@
 # ## Everything through one vector
 #
 # In 2014 a neural translator had two halves. The encoder read a sentence word by word, and kept what it had understood
-# in a single vector. The decoder wrote the translation, and this vector was all that it knew of the sentence. It
-# worked, but long sentences fell apart, because the vector has the same size for three words and for fifty.
+# in a single vector. The decoder wrote the translation, and this vector was all it knew about the sentence. It worked,
+# but long sentences fell apart, because the vector is the same size for three words as for fifty.
 #
-# You can see it with letters. We let such a pair, an LSTM on each side, learn for 40 seconds to copy random words of 1
-# to 16 letters ([measured](../docs/compare.md)). Of the words with two letters it copies 100 of 100, with 8 letters 81,
-# with 12 letters 61, and with 16 only 7. What goes wrong? The decoder needs one letter at a time, a different one each
-# time. But the encoder had to press all of them into the same numbers, before anybody could say which would be needed
-# when.
+# You can see this with letters. We let such a pair, an LSTM on each side, learn for 40 seconds to copy random words of
+# 1 to 16 letters ([measured](../docs/compare.md)). Of the words with two letters it copies 100 of 100, with 8 letters
+# 81, with 12 letters 61, and with 16 only 7. What goes wrong? The decoder needs one letter at a time, a different one
+# each time. But the encoder had to squeeze all of them into the same numbers, before anybody could say which would be
+# needed when.
 #
 # ![One vector between encoder and decoder, or all of them, and how many words come out
 # right](../plots/05_scaled_dot_product_bottleneck.png)
 #
 # In the same year Bahdanau, Cho and Bengio changed one thing: the encoder keeps *all* its vectors, one for each letter,
-# and before each letter that it writes, the decoder looks at them and takes what it needs now. With this, the same
-# LSTMs copy at least 99 of 100 words at every length up to 16, after the same 40 seconds. It also helps where nothing
-# is copied: shown 26 pairs of a letter and a digit, and then asked for the digit of one letter, the pair with one
-# vector is right in 33 of 100 cases, and with attention in all of them.
+# and before each letter that it writes, the decoder looks at them and takes what it needs now. This way, the same LSTMs
+# copy at least 99 of 100 words at every length up to 16, after the same 40 seconds. It also helps when nothing is
+# copied: shown 26 pairs of a letter and a digit, and then asked for the digit of one letter, the pair with one vector
+# is right in 33 of 100 cases, and the pair with attention in all of them.
 #
-# So this is what attention is for: each output fetches what it needs, from everything that was read, at the moment when
-# it needs it. In 2017 the paper kept the looking and threw the LSTMs away. But how does a decoder know where to look,
-# and how does it learn it? That takes a formula, and here is the smallest case of it.
+# So this is what attention is for: each output fetches what it needs, from everything that was read, at the moment it
+# needs it. In 2017 the paper kept the looking and threw the LSTMs away. But how does a decoder know where to look, and
+# how does it learn that? The answer is a formula, and here is its smallest case.
 #
 # ## A row that needs another row
 #
-# Our tiny model reads "stop" and writes "pots"; let us pause it halfway, when the encoder has read the source and left
+# Our tiny model reads "stop" and writes "pots". Let's pause it halfway, when the encoder has read the source and left
 # the memory M, one row of C = 6 numbers for each of the S = 4 letters «s», «t», «o» and «p». The decoder has written
 # «p», and the position that has just read this «p» must now write «o». We call it row p→o; counted from 0, it is row 1.
 #
-# The «o» is in row 2 of the memory, but row p→o does not know this: it holds six numbers of its own, and so far no
-# layer has let it look at the source. A colleague suggests a fixed rule, "row 1 copies from row 2", which works for
-# words of four letters and fails for "top". Since the right row depends on the word, the decoder has to *ask*, and the
-# letters have to *answer*.
+# The «o» is in row 2 of the memory, but row p→o doesn't know this: it holds its own six numbers, and so far no layer
+# has let it look at the source. A colleague suggests a fixed rule, "row 1 copies from row 2", which works for words of
+# four letters and fails for "top". Since the right row depends on the word, the decoder has to *ask*, and the letters
+# have to *answer*.
 
 # %% Imports
 from support.lab import GREEN, PINK, ROWS, SOURCE, begin, error, plt, running_example, show
@@ -59,7 +59,7 @@ example = running_example()
 # %% [markdown]
 # ## Do you remember?
 #
-# 1. (02) Five rows go through the layer y = x W + b at once. What does row 1 of y notice of the other four rows?
+# 1. (02) Five rows go through the layer y = x W + b at once. What does row 1 of y notice about the other four rows?
 # 2. (03) You add 5 to all scores of a softmax. What does that say about the sum of their gradients?
 # 3. (01) A difference quotient gets worse below some step h. Why may the complex step have h = 1e-30?
 #
@@ -68,13 +68,13 @@ example = running_example()
 # %% [markdown]
 # ## A dictionary that always answers
 #
-# A dictionary in Python works like this: you bring a query, and it returns the value whose key is equal. It has two
-# faults: if no key is equal, it returns nothing, and it has no derivative, because a query that moves a little gets the
-# same answer or a completely different one.
+# A Python dictionary works like this: you bring a query, and it returns the value whose key is equal. It has two
+# faults: if no key is equal, it returns nothing, and it has no derivative, because a query that moves a little gets
+# either the same answer or a completely different one.
 #
 # **Attention is a dictionary that always answers: it compares the query with all keys, and returns a weighted mean of
-# all values.** The better a key fits, the more its value counts. And since the answer changes smoothly with the query,
-# gradient descent can teach the decoder what to ask.
+# all values.** The better a key matches, the more its value counts. And since the answer changes smoothly with the
+# query, gradient descent can teach the decoder what to ask.
 #
 # Queries, keys and values come from three learned linear layers (lesson 02):
 #
@@ -85,9 +85,10 @@ example = running_example()
 # All T = 5 decoder rows are computed at once, and D = 3 is the width of a query. (This layer has two such dictionaries,
 # called heads; we look at head 0, and lesson 08 shows both.)
 #
-# > **1964.** Nadaraya and Watson, independently, estimated a curve at a new place by a mean of the known values,
+# > **1964.** Nadaraya and Watson, independently, estimated a curve at a new place by averaging the known values,
 # > weighted by how close they are. Fifty years later Bahdanau, Cho and Bengio let a translator weight the words of its
-# > source, with a small network that compares. The paper of 2017 compares with what is fastest, a dot product.
+# > source, with a small network to compare them. The paper of 2017 compares with the fastest thing there is, a dot
+# > product.
 #
 # ## One row asks four letters
 #
@@ -145,7 +146,7 @@ lesson.save(grids(matrices, labels={"T": ROWS, "S": SOURCE}, highlight=framed, b
 #
 # ## How large is a dot product?
 #
-# Let all entries of q and k be independent, with mean 0 and variance 1, which is about right before training.
+# Let all entries of q and k be independent, with mean 0 and variance 1, roughly true before training.
 #
 # **Your guess.** How large is q·k typically if D = 64: about 1, 8 or 64?
 
@@ -170,7 +171,7 @@ guess_size = ...  # the typical size of q·k, for D = 64
 #               = Σ_d 1 = D                                    only the D terms with i = d remain
 #
 # So the typical size of a dot product, the root of its mean square, is √D, which is 8 for the paper's D = 64. Divided
-# by √D it has the variance 1 for any D, and the size of the scores no longer depends on the width.
+# by √D it has variance 1 for any D, and the size of the scores no longer depends on the width.
 
 # %%
 rng = np.random.default_rng(55)
@@ -190,22 +191,22 @@ lesson.compare("typical size of q·k for D = 64", guess_size, variance[64] ** 0.
 # %% [markdown]
 # ## What large scores do to the gradient
 #
-# If one score is far above the others, its key takes nearly all the weight. Then it hardly matters whether the score
-# moves a little, so the softmax passes hardly any gradient back. For one query, lesson 03 has the formula
+# If one score is far above the others, its key takes nearly all the weight. Then it hardly matters if the score moves a
+# little, so the softmax passes back hardly any gradient. For one query, lesson 03 has the formula
 #
 #     J_ij = ∂p_i/∂s_j = p_i (1[i = j] − p_j)
 #
 # We measure how much gets through by the size of J, the root of the sum of its squared entries, written ‖J‖. With two
 # keys all four entries are p_0 p_1 or −p_0 p_1, so ‖J‖ = 2 p_0 p_1. For equal scores this is 0.5, and for the scores 1
-# and 0 it is 0.393. For the scores 8 and 0 it is 0.00067, which is 586 times less. And 8 is a typical dot product for D
-# = 64. This is the danger that the paper names: large dot products push the softmax to where its gradient is extremely
+# and 0 it is 0.393. For the scores 8 and 0 it is 0.00067, which is 586 times less. And 8 is a typical dot product for
+# D = 64. This is the danger the paper names: large dot products push the softmax to where its gradient is extremely
 # small.
 #
 # [In the explorer: set the score of «o» to 8. How much is left of the gradient of this score?
 # Guess first.](../minitransformer/explorer/page/index.html#embed=cross.ds[0,1,2]&turn=cross.s[0,1,2])
 #
 # But ‖J‖ is taken at the scores, and queries and keys are one step further back, at the dot products. A score is a dot
-# product divided by √D, so they feel ds/√D only. The division that protects the softmax takes a share of the gradient
+# product divided by √D, so they feel only ds/√D. The division that protects the softmax takes a share of the gradient
 # for itself.
 #
 # **Your guess.** Take 64 keys and D = 64, and leave out the division. How many times as much gradient reaches the dot
@@ -242,8 +243,8 @@ lesson.compare("without the division, over with it, 64 keys", guess_times, media
 # %% [markdown]
 # ## The gradient at the dot products
 #
-# Here is attention forward, and backward from dp, the gradient of the weights, to that of the dot products. (The
-# gradients of q, k and v are lesson 06.)
+# Here is attention forward, and backward from dp, the gradient of the weights, to the gradient of the dot products.
+# (The gradients of q, k and v are lesson 06.)
 
 
 # %%
@@ -300,16 +301,16 @@ lesson.save(figure)
 #     without, at both            0.018    0.070    0.120    0.179    0.249
 #
 # At the scores the sentence is true for a few keys: with 4 of them, the division keeps 24 times as much. With 64 keys
-# it changes nothing, and with 256 keys *more* gets through without it, since with it they share the weight almost
-# evenly, so every weight is small, and so is ‖J‖.
+# it changes nothing, and with 256 keys *more* gets through without it: with it, they share the weight almost evenly, so
+# every weight is small, and so is ‖J‖.
 #
 # But queries and keys feel what arrives at q·k. There the division helps only with 4 keys, and with 64 keys a typical
 # query would get 8 times as much gradient without it.
 #
 # So what is √D good for? It treats all queries alike. A query keeps its gradient if its two best scores happen to be
 # close, and without the division, at 4 keys, the luckiest tenth of the queries has 54 % of the sum of all ‖J‖²; with
-# it, 12 %. And the scores have one size for every D, from which the model learns how sharp its attention should be, by
-# making queries and keys longer or shorter. Ours made them longer: its scores go up to 12.03.
+# it, 12 %. And the scores start at the same size for every D. From there the model learns how sharp its attention
+# should be, by making queries and keys longer or shorter. Ours made them longer: its scores go up to 12.03.
 
 # %%
 squares = {keys: np.sort(np.square(sizes[keys, 64]), axis=-1)[::2] for keys in KEYS}  # with the division, without it
@@ -324,7 +325,7 @@ for keys in KEYS:
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest and go on with lesson 06.
+# You can skip the rest and continue with lesson 06.
 #
 # ### Where the formula for ‖J‖ comes from
 #
@@ -373,10 +374,10 @@ different = error(attention(q, k, v)[0], kernel_regression(q, k, v, np.sqrt(D)))
 # %% [markdown]
 # ## Exercise
 #
-# 1. Pencil, 10 minutes. The entries of q have the mean 2, those of k the mean 3, and all variances are 1. What are the
-#    mean and the variance of q·k? How much of this variance does the softmax see?
-# 2. Keyboard, 10 minutes. Divide by D instead of √D and draw the picture again. To which value does ‖J‖ go for large D
-#    and 4 keys, and what kind of attention is that?
+# 1. Pencil, 10 minutes. The entries of q have mean 2, the entries of k have mean 3, and all variances are 1. What are
+#    the mean and the variance of q·k? How much of this variance does the softmax see?
+# 2. Keyboard, 10 minutes. Divide by D instead of √D and draw the picture again. What value does ‖J‖ approach for large
+#    D and 4 keys, and what kind of attention is that?
 #
 # Exercises with a checker: `minitransformer start 05`.
 #
@@ -385,8 +386,8 @@ different = error(attention(q, k, v)[0], kernel_regression(q, k, v, np.sqrt(D)))
 # 1. In Var(q·k) = D, which step needs independent entries?
 # 2. S = T = 16, and every query equals its own key, with entries of mean 0 and variance 1. How large is its own score
 #    at D = 64, after the division?
-# 3. T5 does not divide. Its initial W_q has entries smaller by √D instead. What is the same at the start as with the
-#    division, and what is not?
+# 3. T5 doesn't divide. Its initial W_q has entries smaller by √D instead. What is the same at the start as with the
+#    division, and what isn't?
 # 4. Popular texts print the softmax of [0.5, 0.3, −∞] as [0.625, 0.375, 0]. What did they compute?
 # 5. *Somewhere else.* A search for photos compares a query with each photo by a dot product of two vectors of length 1,
 #    with 512 numbers each. Should it divide these scores by √512 before a softmax?
@@ -396,29 +397,30 @@ different = error(attention(q, k, v)[0], kernel_regression(q, k, v, np.sqrt(D)))
 #
 # ### Do you remember?
 #
-# 1. Nothing: y_n = x_n W + b holds for each row by itself. That is why one product can ask the questions of all rows.
-# 2. The weights stay, because the factor e⁵ cancels. So the loss does not change in this direction, and the gradients
+# 1. Nothing: y_n = x_n W + b holds for each row separately. That is why one product can ask the questions of all rows.
+# 2. The weights stay, because the factor e⁵ cancels. So the loss doesn't change in this direction, and the gradients
 #    of the scores sum to 0.
 # 3. It subtracts no two nearly equal numbers, so no digits are lost, however small h is.
 #
 # ### To the questions
 #
-# 1. E[q_d k_d q_i k_i] = 0 for d ≠ i. It leaves D terms of D².
+# 1. E[q_d k_d q_i k_i] = 0 for d ≠ i. It leaves D of the D² terms.
 # 2. q·q is a sum of D squares of mean 1, so about D; after the division about √D = 8. The other scores have the size 1.
 # 3. The scores are the same, and so are weights, answers and ds. But dq = ds k lacks the division, so the gradient of
-#    W_q is √D times as large, for a W_q that is √D times smaller. (That of W_k is the same: its factor q is smaller.)
+#    W_q is √D times as large, for a W_q that is √D times smaller. (The gradient of W_k is the same: its factor q is
+#    smaller.)
 # 4. The scores divided by their sum, 0.5/0.8 and 0.3/0.8. The softmax is [0.550, 0.450, 0].
-# 5. No, it should multiply them, by √512 for a size of 1. The squares of a vector sum to 1, so each number has the mean
-#    square 1/512, and the dot product of two random vectors has the variance 1/512, a size of 0.044. A softmax of such
-#    scores gives all photos nearly the same weight. The division is for numbers of size 1, as queries and keys have
-#    them at the start.
+# 5. No, it should multiply them, by √512 for a size of 1. The squares of a vector sum to 1, so each number has a mean
+#    square of 1/512, and the dot product of two random vectors has variance 1/512, a size of 0.044. A softmax of such
+#    scores gives all photos nearly the same weight. The division is meant for numbers of size 1, like those in queries
+#    and keys at the start.
 #
 # ### To the exercise
 #
-# First: q_d k_d has the mean 6 and the variance (2² + 1)(3² + 1) − 6² = 14, so q·k has the mean 6D and the variance
-# 14D. The softmax sees differences between keys only. Write q_d k_d = 3 q_d + q_d (k_d − 3). The first part is the same
-# for all keys; the second has the variance 2² + 1 = 5. So it sees 5D of 14D, and not the mean. Second: all scores go to
-# 0 and all weights to 1/4, a plain mean of the values. ‖J‖ goes to √3/4.
+# First: q_d k_d has mean 6 and variance (2² + 1)(3² + 1) − 6² = 14, so q·k has mean 6D and variance 14D. The softmax
+# sees only differences between keys. Write q_d k_d = 3 q_d + q_d (k_d − 3). The first part is the same for all keys;
+# the second has variance 2² + 1 = 5. So it sees 5D of 14D, and not the mean. Second: all scores go to 0 and all
+# weights to 1/4, a plain mean of the values. ‖J‖ goes to √3/4.
 
 # %%
 popular = softmax(np.array([0.5, 0.3, -np.inf]))

@@ -3,7 +3,7 @@
 #
 # [![Cross-attention and its gradients](../plots/06_attention_backward_map.png)](../plots/00_reverse_whole.png)
 #
-# **The model hesitates. How does the gradient know where it should have looked?**
+# **The model hesitates. How does the gradient know where the model should have looked?**
 #
 # 10 min, with a pencil 35, going deeper 11 · runs in 5 s (fast: 5 s) · needs 01, 02, 03, 05 · difficulty 3 of 5 ·
 # paper: section 3.2.1, equation 1
@@ -13,8 +13,8 @@
 # Our model has read «p» and must write «o», to which it gives a probability of 0.70. The loss wants more.
 #
 # In lesson 05 we watched row p→o look at the source: 56 % at «o», but also 22 % at «t» and 17 % at «p». You know that
-# it should have looked at «o» alone, but the gradient cannot read. All that the layers above send back is the gradient
-# of what the row got from head 0, three numbers without a letter:
+# it should have looked only at «o», but the gradient can't read. All the layers above send back is the gradient of what
+# the row got from head 0, three numbers and not a single letter:
 #
 #     do = (0.1894, 0.1222, 0.0180)
 #
@@ -39,9 +39,9 @@ example = running_example()
 # %% [markdown]
 # ## Do you remember?
 #
-# 1. (02) In y = x W, an entry of x reaches all outputs of its row. What is its gradient, made from theirs?
+# 1. (02) In y = x W, an entry of x reaches all outputs of its row. How does its gradient follow from theirs?
 # 2. (03) Why is the derivative of a softmax a whole matrix, and not one number for each score?
-# 3. (05) A colleague adds one and the same vector to all keys. Which attention weights change?
+# 3. (05) A colleague adds the same vector to all keys. Which attention weights change?
 #
 # (The answers are at the end.)
 
@@ -52,8 +52,8 @@ example = running_example()
 #
 #     o_td = Σ_j p_tj v_jd
 #
-# By the chain rule, the gradient of a number is a sum over all that depends on it. The weight p_tj enters the D entries
-# of its own row o_t, and its factor in o_td is v_jd, so its gradient is
+# By the chain rule, the gradient of a number is a sum over everything that depends on it. The weight p_tj enters the D
+# entries of its own row o_t, and its factor in o_td is v_jd, so its gradient is
 #
 #     dp_tj = Σ_d do_td v_jd = do_t·v_j               dp = do vᵀ       (T, S)
 #
@@ -64,15 +64,15 @@ example = running_example()
 #
 #     dv_jd = Σ_t p_tj do_td                          dv = pᵀ do       (S, D)
 #
-# (Both are lesson 02, with input p and matrix v.)
+# (Both come from lesson 02, with input p and matrix v.)
 #
-# In row p→o, the letter «o» is key 2, and handed over the value v_2 = (−0.8163, −1.4823, −1.0204), so its price is
+# In row p→o, the letter «o» is key 2, and it handed over the value v_2 = (−0.8163, −1.4823, −1.0204), so its price is
 #
 #     do·v_2 = 0.1894 · (−0.8163) + 0.1222 · (−1.4823) + 0.0180 · (−1.0204) = −0.3541
 #
 # This is how three numbers can judge four letters. do is the direction in which the loss grows, and the dot product
-# asks of each value whether it points that way. The value of «o» points the other way, so more weight on «o» lowers the
-# loss. A value hears from every row that looked at it, and the more the row looked, the louder: from row p→o, the value
+# asks each value whether it points that way. The value of «o» points the other way, so more weight on «o» lowers the
+# loss. A value hears from every row that looked at it, and the more a row looked, the louder: from row p→o, the value
 # of «o» hears 0.564 · do = (0.107, 0.069, 0.010).
 
 # %% [markdown]
@@ -84,8 +84,8 @@ example = running_example()
 #     weight    0.044    0.218    0.564    0.173
 #     price    −0.152    0.205   −0.354    0.621
 #
-# A price alone is no reason to move, because the weights of a row sum to 1, and more for one letter means less for the
-# others. Lesson 03 has the derivative of the softmax: ∂p_i/∂s_j = p_i (1[i = j] − p_j).
+# A price by itself isn't a reason to move, because the weights of a row sum to 1, and more for one letter means less
+# for the others. Lesson 03 has the derivative of the softmax: ∂p_i/∂s_j = p_i (1[i = j] − p_j).
 #
 # **Your line.** Write the gradient of the row's four scores from its weights p[1] and its prices dp[1]. Which scores
 # should rise?
@@ -97,7 +97,7 @@ ds_row = ...  # your line: from p[1] and dp[1], each (S,)
 lesson.judge("ds_row", ds_row)
 
 # %% [markdown]
-# A score acts on the weights of its own row only, so we leave out the index t:
+# A score acts only on the weights of its own row, so we leave out the index t:
 #
 #     ds_j = Σ_i dp_i ∂p_i/∂s_j                       s_j reaches all weights
 #          = Σ_i dp_i p_i (1[i = j] − p_j)
@@ -105,7 +105,7 @@ lesson.judge("ds_row", ds_row)
 #          = p_j (dp_j − p·dp)
 #
 # The number p·dp = Σ_i p_i dp_i is the average price, in which each letter counts as much as the row looks at it. It is
-# what the row pays; ours pays
+# what the row pays. Ours pays
 #
 #     p·dp = 0.044 · (−0.152) + 0.218 · 0.205 + 0.564 · (−0.354) + 0.173 · 0.621 = −0.054
 #
@@ -119,9 +119,9 @@ lesson.judge("ds_row", ds_row)
 # the scores themselves raises those whose ds is negative, «o» and a little «s», and lowers «t» and «p».
 
 # %% [markdown]
-# > **1992.** Williams trained networks that choose at random: a choice becomes likelier if its reward was better than a
-# > baseline, such as the average. In 2014 Mnih, Heess, Graves and Kavukcuoglu taught a network in this way where to
-# > look in a picture. Bahdanau, Cho and Bengio looked everywhere at once, with weights, and the chain rule did the
+# > **1992.** Williams trained networks that choose at random: a choice becomes more likely if its reward was better
+# > than a baseline, such as the average. In 2014 Mnih, Heess, Graves and Kavukcuoglu used this to teach a network where
+# > to look in a picture. Bahdanau, Cho and Bengio looked everywhere at once, with weights, and the chain rule did the
 # > rest, with −dp_j as the reward and −p·dp as the baseline.
 #
 # [In the explorer: set the score of «p», which costs most, to 8. The row is sure now, and wrong. What is ds of «o»?
@@ -132,7 +132,7 @@ lesson.judge("ds_row", ds_row)
 # * *A row of ds sums to 0*: Σ_j p_j dp_j − (Σ_j p_j) p·dp = p·dp − p·dp. What one score gains, the others lose.
 # * *A letter with the weight 0 gets ds_j = 0*, because the first factor is 0.
 # * *A letter with the weight 1 gets ds_j = 0*, because it *is* the average, and the second factor is 0. Right or wrong,
-#   a row that is sure teaches only the values that it looks at.
+#   a row that is sure teaches only the values it looks at.
 #
 # **Descent raises the score of each letter that is better than the average I attend to, in proportion to how much I
 # look at it, and a row that is sure no longer moves.**
@@ -141,7 +141,7 @@ lesson.judge("ds_row", ds_row)
 # ## Query and key turn towards each other
 #
 # The first step forward was s_tj = Σ_d q_td k_jd / √D. The entry q_td enters the scores of its own row, with all keys,
-# and k_jd those of its own column, with all queries:
+# and k_jd enters the scores of its own column, with all queries:
 #
 #     dq_td = Σ_j ds_tj k_jd / √D                     dq = ds k / √D       (T, D)
 #     dk_jd = Σ_t ds_tj q_td / √D                     dk = dsᵀ q / √D      (S, D)
@@ -153,20 +153,20 @@ lesson.judge("ds_row", ds_row)
 # ![A step of descent turns a query and a key towards each other](../plots/06_attention_backward_turn.png)
 #
 # With a learning rate of 2, the angle between the two falls from 67° to 48°, and their score rises from 1.84 to 3.77.
-# But one query serves four scores, and its step raises that of «p», too (question 1).
+# But one query serves four scores, and its step also raises the score of «p» (question 1).
 #
 # The gradients of the keys sum to Σ_j dk_j = Σ_t (Σ_j ds_tj) q_t / √D = 0, since a vector added to all keys changes no
 # weight. The bias b_k of lesson 05 is such a vector, and this is its gradient, so it never learns.
 #
 # ![Row p→o, forward and backward](../plots/06_attention_backward.png)
 #
-# This is row p→o, with what it sends to the key and value of «o».
+# Here is row p→o, with what it sends to the key and value of «o».
 
 # %% [markdown]
 # ## Five lines, and a check
 #
-# The whole backward pass of attention is five lines, which also take heads and batches, as `swapaxes` transposes the
-# last two axes.
+# The whole backward pass of attention is five lines. They also handle heads and batches, since `swapaxes` transposes
+# the last two axes.
 
 
 # %%
@@ -203,7 +203,7 @@ lesson.check("the gradients of the keys sum to 0", np.abs(dk.sum(axis=0)).max(),
 # Row p→o gets by far the largest gradients, while the last row, which gives eos a probability of 0.999, has little to
 # learn.
 #
-# Are the five lines right? We try them on random numbers, with lengths that all differ. The loss is the sum of do ∘ o
+# Are the five lines right? We try them on random numbers, with all lengths different. The loss is the sum of do ∘ o
 # for a random do, which is its gradient with respect to o.
 
 # %%
@@ -230,8 +230,8 @@ lesson.check("all three, against the library's", worst, 1e-13)
 # %% [markdown]
 # ## Let descent run
 #
-# Take row p→o, keep its prices, and let descent move the scores by −ds. Then do so from a worse start, where «p» has
-# the score 2, 4, 6 or 8, the others 0.
+# Take row p→o, keep its prices fixed, and let descent move the scores by −ds. Then do the same from a worse start,
+# where «p» has a score of 2, 4, 6 or 8, and the others 0.
 #
 # **Your guess.** From a lead of 2 it takes 12 steps until «o» has more than half. How many does it take from a lead of
 # 8?
@@ -264,14 +264,14 @@ lesson.compare("steps from a lead of 8", guess_steps, steps[8])
 # ![Descent on the scores of one row](../plots/06_attention_backward_descent.png)
 #
 # On the left the average price falls from −0.054 towards −0.354, the price of «o», and crosses the line of «s». If
-# yours rises, it walks along the gradient instead of against it. On the right, the larger the lead, the longer a curve
+# yours rises, it moves along the gradient instead of against it. On the right, the larger the lead, the longer a curve
 # waits before it rises; if all four rise at once, the factor p_j is missing.
 #
 # ## The same letter, first better and then worse
 #
 # Look at «s», whose price is −0.152 all the time. At first the row pays −0.054, so «s» is better than the average, and
 # its score rises. After three steps the row pays −0.168, and now the same «s» is *worse*, so its score falls from then
-# on. Nothing happened to «s»; the row found something better.
+# on. Nothing happened to «s»: the row found something better.
 #
 # And the rows that are sure and wrong? From leads of 2, 4, 6 and 8 it takes 12, 30, 148 and 1,010 steps until «o» has
 # more than half of the weight. Each further 2 makes the weight of «o», a factor of its gradient, about e² = 7.39 times
@@ -284,39 +284,39 @@ lesson.compare("steps from a lead of 8", guess_steps, steps[8])
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest and go on with lesson 07. How to check your own gradients of attention, and of all other pieces,
-# against PyTorch's is in docs/pytorch.md.
+# You can skip the rest and continue with lesson 07. How to check your own gradients of attention, and of all other
+# pieces, against PyTorch's is in docs/pytorch.md.
 #
 # ### The average without the weights
 #
-# The average p·dp needs a whole row of weights and prices. Or does it? Put in dp_tj = do_t·v_j:
+# The average p·dp needs a whole row of weights and prices. Or does it? Substitute dp_tj = do_t·v_j:
 #
 #     p·dp = Σ_j p_tj Σ_d do_td v_jd
 #          = Σ_d do_td Σ_j p_tj v_jd                  the order of finite sums is free
 #          = Σ_d do_td o_td = do_t·o_t                the inner sum is the forward pass
 #
 # The average price of what I look at is the price of what I got. It needs D numbers and no key, and it gives ds_tj =
-# p_tj do_t·(v_j − o_t), each entry by itself. The backward pass of FlashAttention (Dao et al. 2022) rests on this:
+# p_tj do_t·(v_j − o_t), each entry separately. The backward pass of FlashAttention (Dao et al. 2022) rests on this:
 # forward keeps o and, for each row, what the softmax divided by, and backward computes the weights again, for one block
 # of keys after another, so that the (T, S) arrays never exist as a whole.
 #
 # ### Three tests that need no formula
 #
-# If a gradient is wrong, these often say where. Write q·dq for the sum of all entries of q ∘ dq, over all rows, and so
-# for the others.
+# If a gradient is wrong, these often tell you where. Write q·dq for the sum of all entries of q ∘ dq, over all rows,
+# and likewise for the others.
 #
 # * Each row of ds sums to 0.
-# * q·dq = k·dk. Multiply q by 1 + h and divide k by it: no score changes, so the loss does not, either. To first order
+# * q·dq = k·dk. Multiply q by 1 + h and divide k by it: no score changes, so the loss doesn't either. To first order
 #   in h it changes by h q·dq − h k·dk, so this is 0.
-# * v·dv = o·do. Multiply v by 1 + h, and o grows by the same factor. Counted at v, the loss changes by h v·dv; counted
-#   at o, by h o·do.
+# * v·dv = o·do. Multiply v by 1 + h, and o grows by the same factor. Computed at v, the loss changes by h v·dv;
+#   computed at o, by h o·do.
 
 # %% [markdown]
 # ### Mistakes and their signatures
 #
 # Here are the five lines as text, so that a mistake is one changed line. Each mistake runs on the shapes above, which
-# all differ, and on square ones (T = S = D = 4). The table has the errors of dv, dq and dk, and how far the three tests
-# fail, with a dot for less than 1e-12.
+# are all different, and on square ones (T = S = D = 4). The table has the errors of dv, dq and dk, and how far the
+# three tests fail, with a dot for less than 1e-12.
 
 # %%
 LINES = {
@@ -377,23 +377,23 @@ for kind, arrays in kinds.items():
 # %% [markdown]
 # * dv right, dq and dk wrong, rows of ds not 0: the mistake is in the softmax. All four mistakes in ds fail this test.
 # * If a gradient is wrong by the same factor everywhere, a constant is missing. A forgotten scale makes dq and dk √D =
-#   2.2361 times too large, for D = 5, and none of the three tests sees it, because both grow alike.
+#   2.2361 times too large, for D = 5, and none of the three tests sees it, because both grow by the same factor.
 # * "dk by reshape" is treacherous, because its shape is always right, and only dk is wrong. A reshape reads the same
-#   numbers in rows of another length, while a transpose exchanges the axes.
+#   numbers in rows of a different length, while a transpose swaps the axes.
 # * NumPy refuses four of the eleven when the lengths differ, and none when all are 4. In self-attention S = T, always.
 # * With square shapes, "v not transposed in dp" passes all three tests, because its ds is the right formula for wrong
 #   prices. The tests are quick, but the proof is the complex step.
 #
 # ### How much gets through
 #
-# We often read that attention eliminates the vanishing gradient. It is true that from any token to any other it is one
-# step, but two things still shrink the gradient. With equal weights, each of S values gets only 1/S of do, although all
-# of them together get do, because the weights sum to 1. And the scores of a sure row get nothing. On paper no weight is
-# ever exactly 1, but with two keys in float64, a lead of 37 is enough: 1 + exp(−37) is stored as 1. (The other weight
-# is then 8.5e-17, and becomes exactly 0 much later, since exp(−750) is stored as 0.) In float32, a lead of 17 is
-# enough.
+# We often read that attention eliminates the vanishing gradient. It's true that any token is one step from any other,
+# but two things still shrink the gradient. With equal weights, each of S values gets only 1/S of do, although all of
+# them together get do, because the weights sum to 1. And the scores of a row that is sure get nothing. On paper no
+# weight is ever exactly 1, but with two keys in float64, a lead of 37 is enough: 1 + exp(−37) is stored as 1. (The
+# other weight is then 8.5e-17, and becomes exactly 0 much later, since exp(−750) is stored as 0.) In float32, a lead of
+# 17 is enough.
 #
-# Equal weights are not best for the scores, either: ‖J‖, in lesson 05 the size of the softmax's derivative, is 0.124
+# Equal weights aren't best for the scores, either: ‖J‖, in lesson 05 the size of the softmax's derivative, is 0.124
 # for 64 equal weights, 0.5 for two, and 0 for a single one. The row that hesitates between two keys gets the most.
 
 # %%
@@ -417,7 +417,8 @@ print(f"a lead of 40: the largest gradient of a score is {deaf:.1e}")
 #
 # ## Questions
 #
-# 1. A step along −dq raises not only the score of «o» in row p→o, but that of «p» too, a little less. How can that be?
+# 1. A step along −dq raises not only the score of «o» in row p→o, but also, a little less, that of «p». How can that
+#    be?
 # 2. A row has two keys. Show that ds_0 = p_0 p_1 (dp_0 − dp_1) = −ds_1. For which p_0 is it largest?
 # 3. A colleague adds one vector to all values, and do stays the same. Which of o, dp, p·dp, ds, dq, dk and dv change?
 # 4. What must forward remember for backward? Must it keep s? And o?
@@ -432,24 +433,25 @@ print(f"a lead of 40: the largest gradient of a score is {deaf:.1e}")
 #
 # ### Do you remember?
 #
-# 1. Each output's gradient, times the weight that led there, added up: dx_nc = Σ_j dy_nj W_cj, or dx = dy Wᵀ.
+# 1. The gradient of each output, times the weight that led there, added up: dx_nc = Σ_j dy_nj W_cj, or dx = dy Wᵀ.
 # 2. All weights share one denominator. If a score rises, its own weight grows and all others shrink.
-# 3. None: all scores of a row t change by the same q_t·(that vector)/√D, and a softmax does not see what all have in
-#    common.
+# 3. None: all scores of a row t change by the same q_t·(that vector)/√D, and a softmax doesn't see what they all have
+#    in common.
 #
 # ### To the questions
 #
-# 1. The keys of «o» and «p» point nearly the same way (the cosine is 0.88), so a query that turns towards one also
-#    turns towards the other.
+# 1. The keys of «o» and «p» point nearly the same way (the cosine is 0.88), so a query that rotates toward one also
+#    rotates toward the other.
 # 2. p·dp = p_0 dp_0 + p_1 dp_1 and 1 − p_0 = p_1, so dp_0 − p·dp = p_1 (dp_0 − dp_1). The row sums to 0, so ds_1 is the
-#    opposite. p_0 p_1 is largest, 1/4, for p_0 = 1/2.
-# 3. o gains the vector. All dp of a row gain the same number, and p·dp gains it too, so ds, dq and dk stay. dv stays.
+#    negative of that. p_0 p_1 is largest, 1/4, for p_0 = 1/2.
+# 3. o gains the vector. All dp of a row gain the same number, and so does p·dp, so ds, dq and dk stay the same. So does
+#    dv.
 # 4. q, k, v and p are enough. The five lines use neither s nor o.
-# 5. Each product has T S D multiplications: 2 forward, 4 backward, so twice as many. With the weights computed again it
-#    is 2.5 times as many.
+# 5. Each product has T S D multiplications: 2 forward, 4 backward, so twice as many. If the weights are computed again,
+#    it is 2.5 times as many.
 # 6. The average price is 0.7 · 1 − 0.2 · 2 = 0.3, and ds_i = p_i (dy·f_i − 0.3), which is (0.49, −0.46, −0.03). So the
-#    second score should rise, and a little the third. With p_i = 0 the score gets no gradient, and the expert gets none
-#    either, as df_i = p_i dy: nobody calls it, so it never learns.
+#    second score should rise, and the third a little. With p_i = 0 the score gets no gradient, and the expert gets none
+#    either, as df_i = p_i dy: nobody calls on it, so it never learns.
 #
 # ### To the exercise
 #

@@ -3,14 +3,14 @@
 #
 # [![Both self-attentions](../plots/07_masks_map.png)](../plots/00_reverse_whole.png)
 #
-# **How do you keep a row from reading what it must write, and how would you notice if it does?**
+# **How do you keep a row from reading what it must write, and how would you notice if it did?**
 #
 # 12 min, with a pencil 35, going deeper 5 · runs in 60 s (fast: 10 s) · needs 01, 02, 03, 05, 06 · difficulty 2 of 5 ·
 # paper: sections 3.1 and 3.2.3
 #
 # ## The answer is in the next row
 #
-# Our decoder learns to write "pots". In training it does not write letter by letter, because the right word is known:
+# Our decoder learns to write "pots". In training it doesn't write letter by letter, because the right word is known:
 # all five rows go through the decoder at once, and each reads one token and must name the next.
 #
 #     row        0       1       2       3       4
@@ -19,12 +19,12 @@
 #
 # Row 1, which reads «p» and must write «o», is row p→o, and the «o» is right there, because row 2 reads it. In
 # self-attention, queries, keys and values all come from the same rows, and every row can look at every other. So row
-# p→o need not learn how to reverse a word: it can copy what the next row reads, and the loss will be perfect.
+# p→o doesn't need to learn how to reverse a word: it can copy what the next row reads, and the loss will be perfect.
 #
-# Then you use the model, which now writes one letter at a time. The next row does not exist yet, and the model, which
-# practised with the answer sheet on the table, is lost.
+# Then you use the model, which now writes one letter at a time. The next row doesn't exist yet, and the model, which
+# practiced with the answer sheet on the table, is lost.
 #
-# So row t may look at rows 0 to t only, and sees in training what it will see in use. The array that says who may look
+# So row t may look only at rows 0 to t, and sees in training what it will see in use. The array that says who may look
 # where is called a *mask*. How do you build one, and how would you notice that it leaks? The second question is the
 # harder one, because a model that peeks trains beautifully.
 
@@ -65,9 +65,9 @@ example = running_example()
 # %% [markdown]
 # ## Do you remember?
 #
-# 1. (06) A row gives a letter the weight 0. What does it send back to the letter's score, and to its value?
+# 1. (06) A row gives a letter a weight of 0. What does it send back to the letter's score, and to its value?
 # 2. (03) Any of 16 letters may come next. What is the lowest mean loss that a model can hope for?
-# 3. (05) Why does attention always return something, even if no key fits?
+# 3. (05) Why does attention always return something, even if no key matches?
 #
 # (The answers are at the end.)
 
@@ -80,11 +80,11 @@ example = running_example()
 #     score        0.822     −0.031    1.175     −0.610    1.106
 #     exp          2.274     0.970     3.237     0.543     3.021        sum 10.045
 #
-# Only bos and «p» are allowed; training never used the other three scores, and by chance the highest is that of «o». A
-# plain softmax gives it 3.237/10.045 = 0.322.
+# Only bos and «p» are allowed; training never used the other three scores, and the highest happens to be the one for
+# «o». A plain softmax gives it 3.237/10.045 = 0.322.
 #
 # **Your lines.** Write the mask as an array of booleans, True where row t may look at row j. Then write the weights of
-# row p→o under this mask.
+# row p→o with this mask.
 
 # %%
 q, k, v = (example[f"decoder.self.{name}"] for name in "qkv")  # (H, T, D)
@@ -126,21 +126,21 @@ lesson.save(figure, "numbers")
 #
 # The first program removes the forbidden keys from the denominator too, because exp(−∞) is 0. The second keeps them
 # there, and they take 68 % of the attention away. If the score of «o» were 3, the allowed weights would shrink to 0.085
-# and 0.036. The forbidden key is not read, but it is heard.
+# and 0.036. The forbidden key isn't read, but it is heard.
 #
 # ![Weights without a mask, masked scores, weights with the mask](../plots/07_masks_numbers.png)
 #
 # The row's look at its own answer is framed, and everything above the stairs is exactly 0 with the mask.
 #
-# [In the explorer: open the mask, so that row p→o may look at the «o». Which weight does bos keep?
-# Guess first.](../minitransformer/explorer/page/index.html#embed=decoder.self.p[1,1,0]&turn=decoder.self.allowed[1,2])
+# [In the explorer: open the mask, so that row p→o may look at the «o». What weight does bos keep? Guess
+# first.](../minitransformer/explorer/page/index.html#embed=decoder.self.p[1,1,0]&turn=decoder.self.allowed[1,2])
 #
 # Here a mask is called `allowed`, and True means *may attend*, as in PyTorch's `scaled_dot_product_attention`. In its
-# `nn.MultiheadAttention` True means *ignore*, and a mask the wrong way round raises no error.
+# `nn.MultiheadAttention` True means *ignore*, and an inverted mask raises no error.
 #
 # > **2015.** Germain, Gregor, Murray and Larochelle let a network predict each input from the ones before it, all at
-# > once, by masking its weights. A year later van den Oord and colleagues did so with the pixels of a picture, and
-# > found a blind spot: their first mask had hidden too much.
+# > once, by masking its weights. A year later van den Oord and colleagues did the same with the pixels of a picture,
+# > and found a blind spot: their first mask had hidden too much.
 
 # %% [markdown]
 # ## Left out, forward and backward
@@ -160,14 +160,14 @@ lesson.save(figure, "numbers")
 # zeros in p *are* the mask. In row p→o, dp of «o» is 0.149, so the loss has an opinion about that look, but its ds is
 # 0, and nobody hears it.
 #
-# One case is left, the *empty row*, which may look at nothing: its sum is 0, and 0/0 is NaN. Usually the loss ignores
-# such a row, and the gradient of its answer is 0, but dv_j = Σ_t p_tj do_t adds up all rows, and NaN · 0 is NaN. So we
-# define that an empty row has weights 0 and the answer o = 0; then the formula gives ds = 0.
+# One case is left: the *empty row*, which isn't allowed to look at anything: its sum is 0, and 0/0 is NaN. Usually the
+# loss ignores such a row, and the gradient of its answer is 0, but dv_j = Σ_t p_tj do_t adds up all rows, and NaN · 0
+# is NaN. So we define that an empty row has weights 0 and the answer o = 0; then the formula gives ds = 0.
 
 # %% [markdown]
 # ## In code, with an empty row
 #
-# An empty row may look everywhere during the softmax, and loses all its weights after it.
+# An empty row may look everywhere during the softmax, and loses all its weights afterwards.
 
 
 # %%
@@ -252,7 +252,7 @@ print("written without the mask:", *written(None), "and with it:", *written(real
 
 # %% [markdown]
 # Without a mask, the «t» of "to" puts 92 % of its attention on padding, and the decoder, which reads bos, «o», «t»,
-# writes «o», «p», «o». With the mask it writes «o», «t», eos, as it does for "to" alone. These are the masks of the
+# writes «o», «p», «o». With the mask it writes «o», «t», eos, as it does for "to" by itself. These are the masks of the
 # whole model:
 #
 #     padding    t may look at j if token j is not padding       (B, 1, 1, S)
@@ -265,7 +265,7 @@ print("written without the mask:", *written(None), "and with it:", *written(real
 # ## How would you notice?
 #
 # Ask the model: change one input, and see which rows of the output change. In an honest model the rows before the
-# change stay the same in every bit. This is the *leak test*. **A leak looks like success, with a falling loss and right
+# change stay the same to the bit. This is the *leak test*. **A leak looks like success, with a falling loss and right
 # gradients, until you change the future and see the past move.**
 
 
@@ -293,12 +293,12 @@ lesson.check("our model sees too far by", leak_test(reach), 0)
 # %% [markdown]
 # ## A perfect loss on random letters
 #
-# How bad is a leak? Take data with nothing to learn: T = 8 letters, each drawn at random from 16, and each row must
+# How bad is a leak? Take data that has nothing to learn: T = 8 letters, each drawn at random from 16, and each row must
 # name the next. We train three small models, library GPTs of one layer and one head with our attention. The first has
-# the right mask, and the second sees one letter too many. The third has the right mask too, but multiplies it onto the
-# weights after the softmax, o = (p ∘ allowed) v, so that no forbidden value is ever read.
+# the right mask, and the second sees one letter too many. The third has the right mask too, but multiplies the weights
+# by it after the softmax, o = (p ∘ allowed) v, so that no forbidden value is ever read.
 #
-# **Your guess.** At which loss, in nats, do the second and the third model end?
+# **Your guess.** At what loss, in nats, do the second and third models end up?
 
 # %%
 guess_second = ...  # nats, of the model that sees one letter too many
@@ -372,13 +372,13 @@ lesson.save(figure)
 #     exp(s_tj) / Σ_i exp(s_ti) = share_t · exp(s_tj) / Σ_{allowed i} exp(s_ti)
 #
 # Its weights are the right weights times one number for each row, the share of its attention that the row may keep. All
-# that the future can change is this one number, and the model has made an alphabet of it. On the right each dot is row
-# 3 of one sequence. The next letter pulls the share to a level of its own, one of 16 levels from 0.001 to 0.81, each
-# about 1.5 times the one before. It explains 97 % of the variance of ln share, and the row's own letter most of the
+# the future can change is this one number, and the model has turned it into an alphabet. On the right, each dot is row
+# 3 of one sequence. The next letter pulls the share to its own level, one of 16 levels from 0.001 to 0.81, each about
+# 1.5 times the one before. It explains 97 % of the variance of ln share, and the row's own letter explains most of the
 # rest. One real number is plenty of room for a leak.
 #
-# No gradient check could have found it, because all gradients are right, and on real text nobody knows the best loss.
-# But the leak test says 7 tokens too far, before the first step.
+# No gradient check could have found it, because all gradients are right, and on real text nobody knows the best
+# possible loss. But the leak test says 7 tokens too far, before the first step.
 #
 # **In papers:** the causal mask is also a *look-ahead mask*, −∞ added to the scores an *attention bias*, a model with
 # such a mask *autoregressive*, and what the mask prevents *information leakage*.
@@ -386,14 +386,14 @@ lesson.save(figure)
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest and go on with lesson 08.
+# You can skip the rest and continue with lesson 08.
 #
 # ### Why −∞, and not −10,000?
 #
 # Much code adds −1e4 or −1e9 to forbidden scores, often to avoid NaN in empty rows. This fails in two ways. First, a
 # score can beat the mask. In row p→o above, «o» beats the best allowed score by 0.353. Make all scores 28,330 times
 # larger, and «o» leads by 1e4, so that with the mask it is a draw. Second, in an empty row all scores get the same
-# −1e4, and a softmax does not see what all scores have in common. The row attends as if there were no mask.
+# −1e4, and a softmax doesn't see what all scores have in common. The row attends as if there were no mask.
 
 # %%
 factors = np.logspace(-0.5, 12, 400)
@@ -415,30 +415,31 @@ lesson.save(figure, "finite")
 # ![Weights on forbidden keys under finite masks, and weights of an empty row](../plots/07_masks_finite.png)
 #
 # Left: every finite mask is beaten at some size of the scores, and only −∞ stays at 0. Right: row p→o with all five
-# keys forbidden. −∞ without further care gives NaN, and −1e4 the weights of no mask at all. In float32, −1e9 swallows
+# keys forbidden. −∞ without extra care gives NaN, and −1e4 the weights of no mask at all. In float32, −1e9 swallows
 # the scores, and all weights are 0.2. In float16, whose largest number is 65,504, it is −∞ again. With scores of order
-# 1, −1e4 and −1e9 pass the leak test, so test with large scores too.
+# 1, −1e4 and −1e9 pass the leak test, so test with large scores as well.
 #
 # ### More about leaks
 #
 # * *Layers add up.* In two layers, a mask that sees one letter too many leaks two. In the first layer row t takes in
 #   the letter of row t + 1. In the second it looks at row t + 1, which by then knows the letter of row t + 2.
 # * *Test from below, too.* `~np.triu(ones)` forbids a row even to look at itself. The leak test says 0. But in the
-#   `reach` of the attention alone, rows 0 and 1 do not see their own tokens: row 0 is empty, and row 1 has one key,
-#   whose weight is 1 whatever it asks. A mask the wrong way round, `~np.tril(ones)`, sees all of the future and none of
+#   `reach` of the attention alone, rows 0 and 1 don't see their own tokens: row 0 is empty, and row 1 has one key,
+#   whose weight is 1 whatever it asks. An inverted mask, `~np.tril(ones)`, sees all of the future and none of
 #   the past.
 # * *Why no honest model gets below ln V.* −ln is convex, so the mean of −ln p_w is at least −ln of the mean (Jensen),
 #   and the mean of V probabilities is 1/V.
 # * *The rest of the variance.* With the row's own letter known too, more than 99 % of ln share is explained.
-# * *A plateau.* Near step 120 the green curve rests at about 2.17. That is the loss of a model that knows only in which
-#   half of the alphabet the next letter is: seven rows cost ln 8, the last one ln 16, and (7 ln 8 + ln 16) / 8 = 2.17.
+# * *A plateau.* Near step 120 the green curve rests at about 2.17. That is the loss of a model that knows only which
+#   half of the alphabet the next letter is in: seven rows cost ln 8, the last one ln 16, and (7 ln 8 + ln 16) / 8 =
+#   2.17.
 
 # %% [markdown]
 # ## Exercise
 #
-# 1. Keyboard, 20 minutes. Run `reach_of` on a model that you use, without dropout. Then break the mask in one head of
+# 1. Keyboard, 20 minutes. Run `reach_of`, without dropout, on a model that you use. Then break the mask in one head of
 #    one layer, and see whether the test finds it.
-# 2. Keyboard, 15 minutes. Divide the weights of "multiplied after" by their sum. Which loss do you get? Find a
+# 2. Keyboard, 15 minutes. Divide the weights of "multiplied after" by their sum. What loss do you get? Find a
 #    forbidden score that turns a row with allowed keys into NaN.
 #
 # Exercises with a checker: `minitransformer start 07`.
@@ -447,8 +448,9 @@ lesson.save(figure, "finite")
 #
 # 1. The value at a padding position is inf, and its weight is exactly 0. What is in the answer?
 # 2. A causal language model gets sequences padded at the end. Why does it need no padding mask?
-# 3. Which loss on random letters does a model without any mask reach?
-# 4. A mask lets row t see only rows before t. Which loss on random letters? And what would you notice on real text?
+# 3. What loss does a model without any mask reach on random letters?
+# 4. A mask lets row t see only rows before t. What is the loss on random letters? And what would you notice on real
+#    text?
 # 5. *Somewhere else.* A network forecasts a series. In each of its four layers, a convolution makes y_t from x_(t−1),
 #    x_t and x_(t+1). What does the leak test say, and how do you repair it? What if each series is first divided by its
 #    largest value?
@@ -460,21 +462,21 @@ lesson.save(figure, "finite")
 #
 # 1. Nothing to either: ds_j = p_j (dp_j − p·dp) and p_j do both have the factor p_j = 0.
 # 2. ln 16, about 2.77 nats: it can do no better than give each letter 1/16.
-# 3. The weights of a row sum to 1, whatever the scores are. It can spread them, but it cannot keep them.
+# 3. The weights of a row sum to 1, whatever the scores are. It can spread them, but it can't keep them to itself.
 #
 # ### To the questions
 #
-# 1. NaN, because 0 · inf is NaN. A mask protects from any finite value, but not from an infinite one.
+# 1. NaN, because 0 · inf is NaN. A mask protects against any finite value, but not against an infinite one.
 # 2. Only padding comes after the real tokens, and the causal mask keeps them from looking at it. The rows of padding
 #    themselves have no target.
 # 3. ln 16 / 8 again: it sees every answer but the last. That is why BERT, a model that looks both ways, hides some
 #    tokens of its input and predicts those.
 # 4. ln 16: there is no leak, and a random letter says nothing about the next one. On real text you would hardly notice,
 #    because the residual connection (lesson 11) hands each row its own token. Only the `reach` of the attention alone
-#    tells you, not that of the whole model.
+#    tells you, not the `reach` of the whole model.
 # 5. It says 4: each layer looks one step ahead, and layers add up. Let y_t be made from x_(t−2), x_(t−1) and x_t. The
-#    largest value may stand anywhere, so the division brings the whole future into every row, and the test finds it if
-#    the value that it changes is, or becomes, the largest.
+#    largest value may be anywhere, so the division brings the whole future into every row, and the test finds it if the
+#    value that it changes is, or becomes, the largest.
 #
 # ### To the exercise
 #

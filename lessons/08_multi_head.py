@@ -17,15 +17,15 @@
 #     1/2 value of s + 1/2 value of o
 #
 # Now swap the two letters in the word, and the «t» receives 1/2 value of «o» + 1/2 value of «s», which is the same. It
-# knows both letters, and cannot tell which was which.
+# knows both letters, but can't tell which was which.
 #
-# The paper's answer is to run H attentions side by side, called heads, each with queries, keys and values of its own.
+# The paper's answer is to run H attentions side by side, called heads, each with its own queries, keys and values.
 # Our model has two, of which we looked at head 0 in lessons 05 and 06. These are both, in cross-attention:
 #
 # ![The weights of both heads](../plots/08_multi_head_heads.png)
 #
 # Head 0 reverses the word. And head 1? In the first three rows it looks mostly at the last two letters, and in the
-# others it cannot decide; on average over all words of four letters, its first four rows spend 0.78 of their weight on
+# others it can't decide; on average over all words of four letters, its first four rows spend 0.78 of their weight on
 # the last two letters. We have no word for what that is good for. But switch head 1 off, and of the 340 words of one to
 # four letters the model reverses 139 instead of 332; without head 0 it reverses 4.
 
@@ -60,7 +60,7 @@ example = running_example()
 # %% [markdown]
 # ## Small products side by side
 #
-# Each head has small matrices of its own. Those for the queries of our two heads give
+# Each head has its own small matrices. The ones for our two heads' queries give
 #
 #     q_0 = x W_q0        q_1 = x W_q1                  W_q0 and W_q1 (C, D), with D = C / H
 #
@@ -73,9 +73,9 @@ example = running_example()
 #
 #     (0.714, 0.028, −1.451, −0.984, 0.327, −0.563)
 #
-# The first three are the query of head 0, and the others that of head 1.
+# The first three are the query of head 0, and the others are the query of head 1.
 #
-# **Your line.** Now the heads need an axis of their own, before the last two, because `@` multiplies those. Bring the
+# **Your line.** Now the heads need their own axis, before the last two, because `@` multiplies those. Bring the
 # queries of all rows into the shape (H, T, D).
 
 # %%
@@ -84,7 +84,7 @@ q_heads = ...  # your line: (H, T, D) = (2, 5, 3)
 lesson.judge("q_heads", q_heads)
 
 # %% [markdown]
-# It takes two steps, a reshape that cuts each row into H pieces, and a transpose that brings the pieces of one head
+# That takes two steps: a reshape that cuts each row into H pieces, and a transpose that brings the pieces of one head
 # together:
 #
 #     (T, C)  reshape →  (T, H, D)  transpose →  (H, T, D)
@@ -106,9 +106,9 @@ def merge_heads(x):
 # %% [markdown]
 # ## The reshape that mixes the letters
 #
-# Why not reshape the keys to (H, S, D) at once? A reshape does not move a single number: it reads the same numbers in
-# the same order, and only begins new rows elsewhere. The keys of "stop" begin with the six numbers of «s», then come
-# the six of «t». Head 0 gets the first half of all numbers, and that is «s» and «t», whole:
+# Why not reshape the keys to (H, S, D) at once? A reshape doesn't move a single number: it reads the same numbers in
+# the same order, and only starts new rows in different places. The keys of "stop" begin with the six numbers of «s»,
+# then come the six of «t». Head 0 gets the first half of all the numbers, which is all of «s» and «t»:
 #
 # ![The right split, and the reshape without a transpose](../plots/08_multi_head.png)
 #
@@ -121,7 +121,7 @@ def merge_heads(x):
 # ## W_o adds what the heads found
 #
 # Each head returns its answers, o_0 and o_1 (T, D), which the paper puts side by side again and multiplies by W_o. With
-# W_o0, the first D rows of W_o, and W_o1, the others,
+# W_o0 for the first D rows of W_o, and W_o1 for the rest,
 #
 #     y = [o_0 | o_1] W_o = o_0 W_o0 + o_1 W_o1         (T, C)
 #
@@ -146,7 +146,7 @@ def forward(x, M, layer, H, allowed=None, split_heads=split_heads, merge_heads=m
 # %% [markdown]
 # ## What do eight heads cost?
 #
-# **Your guess.** By which factor does the number of parameters of a layer with C = 512 grow from 1 head to 8?
+# **Your guess.** By what factor does the number of parameters of a layer with C = 512 grow from 1 head to 8?
 
 # %%
 guess_factor = ...  # parameters with 8 heads over those with 1
@@ -160,17 +160,18 @@ lesson.compare("parameters with 8 heads over those with 1", guess_factor, parame
 #     W_q and W_o       T C² each                       W_k and W_v       S C² each
 #     s of all heads    H · T S D = T S C               o of all heads    H · T S D = T S C
 #
-# Again there is no H, because more heads are thinner heads, and only the number of attention weights grows: there are H
-# T S of them, to compute and to remember.
+# Again there is no H, because more heads means thinner heads. Only the number of attention weights grows: there are H T
+# S of them to compute and remember.
 #
 # > **2019.** Voita, Talbot, Moiseev, Sennrich and Titov cut 38 of the 48 heads off a translator's encoder, and lost no
-# > more than 0.15 BLEU. Those that stayed had a job with a name: to look at the neighbor, at the verb's object, or at
+# > more than 0.15 BLEU. The ones that stayed had jobs with a name: looking at the neighbor, at the verb's object, or at
 # > rare words.
 #
 # ## Backward: every number goes home
 #
 # Split and merge only move numbers around, so each gradient goes back to the place where its number came from. The
-# backward pass of merge is split, and that of split is merge; in between, each head does what lesson 06 says.
+# backward pass of merge is split, and the backward pass of split is merge. In between, each head does what lesson 06
+# says.
 #
 #     do = split(dy W_oᵀ)
 #     dx = merge(dq) W_qᵀ
@@ -241,9 +242,9 @@ lesson.check("y of our model, against the library's layer", error(y_cross, libra
 # %% [markdown]
 # ## Two heads by hand
 #
-# For the «t» that needs two letters, let us set the matrices of two heads by hand. A token of "stop" gets C = 8
-# features, four for its letter and four for its position, each time a single 1 and three zeros. Each head has D = 4 of
-# its own:
+# For the «t» that needs two letters, let's set the matrices of two heads by hand. A token of "stop" gets C = 8
+# features, four for its letter and four for its position, each time a single 1 and three zeros. Each head has its own
+# D = 4:
 #
 #     keys of both heads      the position of the token
 #     values of both heads    the letter of the token
@@ -270,16 +271,16 @@ for head, part in enumerate(np.split(y_hand[0], 2, axis=-1)):
     print(f"head {head} reads", "".join(letters))
 
 # %% [markdown]
-# Head 0 reads "?sto", and head 1 "pots". (The "?" is position 0, before which nobody stands, so its query is 0, and it
-# gets one quarter of each letter: a softmax cannot say "nothing".) Now the «t» holds «s» and «o» in different features.
+# Head 0 reads "?sto", and head 1 "pots". (The "?" is position 0. There is nobody before it, so its query is 0, and it
+# gets one quarter of each letter: a softmax can't say "nothing".) Now the «t» holds «s» and «o» in different features.
 #
 # ## Which test notices?
 #
-# How would you find the bare reshapes in your own code? We try three tests:
+# How would you find such bare reshapes in your own code? Here are three tests that you can try:
 #
 # * gradient: the backward pass is compared with the complex step.
-# * leak: with a causal mask, the last token changes, and no earlier output may change.
-# * permutation: the tokens are shuffled, without a mask. The outputs must be the same, in the new order, because each
+# * leak: with a causal mask, we change the last token, and no earlier output may change.
+# * permutation: we shuffle the tokens, without a mask. The outputs must be the same, in the new order, because each
 #   query adds up the same terms.
 #
 # **Your guess.** How many of the three notice the bare reshapes?
@@ -339,15 +340,16 @@ lesson.compare("tests that notice the bare reshapes", guess_tests, sum(value > 1
 # ## What the leak test cannot see
 #
 # With bare reshapes, the gradient test passes, because the backward pass is right, for the wrong function. The leak
-# test passes, too, although we had expected a layer that mixes up letters to leak.
+# test passes too, although we had expected a layer that mixes up letters to leak.
 #
-# To see why it does not, go down the rows of a head: the pieces never go back to an earlier letter. The causal mask
+# To see why it doesn't, go down the rows of a head: the pieces never go back to an earlier letter. The causal mask
 # lets a row see itself and the rows above it, and those hold pieces of the same letter or of earlier ones, so nothing
-# comes from the future. What is lost is the past: "op" never hears of "st". No leak test asks for that, and only the
-# permutation test notices.
+# comes from the future. What is lost is the past: "op" never hears about "st". No leak test asks about that, and only
+# the permutation test notices.
 #
 # If only one of the two is a bare reshape, pieces land on other letters, and the leak test notices. But a colleague who
-# forgets one transpose may well forget both, so keep all three tests: each is blind to something that another one sees.
+# forgets one transpose may well forget both, so keep all three tests: each is blind to something that another one
+# catches.
 #
 # **In papers:** this is *multi-head attention* (MHA), one product for all of q, k and v a *fused* or *packed QKV
 # projection*, D the *head dimension*, and cutting heads off *head pruning* (Michel et al. 2019).
@@ -355,7 +357,7 @@ lesson.compare("tests that notice the bare reshapes", guess_tests, sum(value > 1
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest and go on with lesson 09.
+# You can skip the rest and continue with lesson 09.
 #
 # ### Switch a head off
 #
@@ -381,18 +383,18 @@ print("words that are reversed right, of 340, with", right)
 
 # %% [markdown]
 # "Each head learns one relation that can be named" is true of head 0, at best. Head 1 does our row p→o no good: without
-# it, the «o» gets 0.95 instead of 0.70. And yet it makes the difference between 139 and 332 words. A look at one word
-# says little about what a head is for.
+# it, the «o» gets 0.95 instead of 0.70. And yet it makes the difference between 139 and 332 words. One word tells you
+# little about what a head is for.
 #
 # ### Where a bare reshape puts each number
 #
-# Count the rows of all heads as one list. Row i of the list has the numbers iD to iD + D − 1 of the array, and the
+# Think of the rows of all heads as one list. Row i of the list has the numbers iD to iD + D − 1 of the array, and the
 # token in place t has the numbers tC to tC + C − 1, with C = H D. So row i is piece i mod H of token ⌊i/H⌋, which never
 # falls as i grows. Head 0 has the rows 0 to T − 1, so the tokens 0 to about T/H.
 #
 # ### The clock and the memory
 #
-# "Many heads cost nothing" is true of parameters and multiplications. Let us look at the clock, in float32, with a
+# "Many heads cost nothing" is true of parameters and multiplications. Let's look at the clock, in float32, with a
 # batch of 4, T = 128 and C = 256. Each time is the best of several.
 
 # %%
@@ -410,15 +412,15 @@ for heads, best in seconds.items():
 
 # %% [markdown]
 # The times should hardly change for a few heads, and then grow. There are H times as many exponentials, and a processor
-# multiplies thin matrices less well than thick ones.
+# is less efficient with thin matrices than with thick ones.
 #
 # ### A copied line
 #
 # Three lines look alike: q, k, v. A colleague copies one, forgets to edit it, and makes the values with W_k. The layer
 # runs, and its gradients are right for what it computes, but W_v never changes, because no gradient reaches it. So ask
-# of every new model, after one backward pass, whether each parameter has a gradient that is not 0. The honest exception
-# is b_k (lesson 06). In the layer with the copied line even b_k has a gradient, because there it is also the bias of
-# the values.
+# every new model, after one backward pass, whether each parameter has a gradient that isn't 0. The honest exception is
+# b_k (lesson 06). In the layer with the copied line even b_k has a gradient, because there it is also the bias of the
+# values.
 #
 # ## Exercise
 #
@@ -430,9 +432,9 @@ for heads, best in seconds.items():
 #
 # ## Questions
 #
-# 1. Why does no shape ever tell you that the bare reshape is wrong?
+# 1. Why don't the shapes ever tell you that the bare reshape is wrong?
 # 2. How many parameters does a layer with C = 512 have for H = 16? And for H = 16 if D stays at 64?
-# 3. Why is the backward pass of merge a split, and not one of the many other maps that undo its shape?
+# 3. Why is the backward pass of merge a split, and not one of the many other maps that restore the shape?
 # 4. The W_v of your model has a gradient of exactly 0, and the gradient check passes. What do you look for?
 # 5. *Somewhere else.* A picture has the shape (height, width, 3), with three colors for each pixel. A colleague needs
 #    (3, height, width), and writes `picture.reshape(3, height, width)`. What is in the first of the three planes? What
@@ -445,16 +447,17 @@ for heads, best in seconds.items():
 #
 # 1. Only that column of y is gone. Each column of a product needs its own column of W, and no other.
 # 2. The sum of the gradients of both places, because a change of the matrix acts in both.
-# 3. It may hide too much. The test looks for the future in what a row sees, and does not ask for the past.
+# 3. It may hide too much. The test looks for the future in what a row sees, and doesn't ask for the past.
 #
 # ### To the questions
 #
-# 1. A reshape needs the same number of entries, H T D = T C, and nothing else. All lines after it get what they expect.
+# 1. A reshape needs the same number of entries, H T D = T C, and nothing else. All the lines after it get what they
+#    expect.
 # 2. 4 · 512² + 4 · 512 = 1,050,624, as for any H. With D = 64 and H = 16 it is 2,100,736: W_q, W_k and W_v are (512,
 #    1024) with biases of 1024, and W_o is (1024, 512) with a bias of 512.
 # 3. Merge is a permutation of entries. The backward pass of a linear map is its transpose, and the transpose of a
 #    permutation is its inverse.
-# 4. A line that should use W_v and does not. The gradient check cannot see it: 0 is the right gradient of a parameter
+# 4. A line that should use W_v and doesn't. The gradient check can't see it: 0 is the right gradient of a parameter
 #    that nobody uses.
 # 5. The upper third of the picture, in all three colors, one after another. A plane must have a part of the colors of
 #    all pixels, and not all colors of a part of the pixels: `picture.transpose(2, 0, 1)`.
@@ -463,7 +466,7 @@ for heads, best in seconds.items():
 #
 # First: D stays 4, W_q, W_k and W_v get 12 columns, and the new queries are 20 at the position after mine,
 # `np.eye(4, k=1)`. W_o is the identity of 12. Second: at most D, because the product passes through D features. In the
-# base model a head reads at most 64 of the 512 dimensions, and writes into at most 64. It takes all heads to move
+# base model a head reads at most 64 of the 512 dimensions, and writes into at most 64. It takes all the heads to move
 # everything.
 
 

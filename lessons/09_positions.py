@@ -13,7 +13,7 @@
 # stop, tops, spot, post, pots, opts: six words, made of the same four letters. Our model writes each of them backwards
 # without a mistake, which takes six different answers.
 #
-# But a lookup (lesson 04) gives «o» the same vector wherever it stands, and attention (lesson 05) compares vectors and
+# But a lookup (lesson 04) gives «o» the same vector wherever it is, and attention (lesson 05) compares vectors and
 # takes means without ever asking who comes first. To such a model a word is a bag of letters, and the six words are the
 # same bag.
 
@@ -51,24 +51,24 @@ example = running_example()
 # %% [markdown]
 # ## Do you remember?
 #
-# 1. (04) A token stands three times in a sentence. How many rows of dE does that concern, and what is in them?
+# 1. (04) A token appears three times in a sentence. How many rows of dE does that affect, and what is in them?
 # 2. (05) Two source tokens have the same key and different values. How does a row divide its weight between them?
-# 3. (08) Why does the number of heads not change the number of parameters?
+# 3. (08) Why doesn't the number of heads change the number of parameters?
 #
 # (The answers are at the end.)
 
 # %% [markdown]
 # ## Shuffled letters, and hands of a clock
 #
-# 1. Take the positions away, and give the encoder "post" instead of "stop". What happens in self-attention to the
+# 1. Take away the positions, and give the encoder "post" instead of "stop". What happens in self-attention to the
 #    weights p and the answers o: do they stay, are they shuffled like the letters, or do they get new values?
 # 2. The paper makes a vector for each position from sines and cosines. How many different frequencies are in the vector
-#    of position 0, and how many in that of position 1?
+#    of position 0, and how many in the vector of position 1?
 #
 # ## What a shuffle does
 #
 # We give head 1 of the encoder's self-attention (lesson 08) x = √C e, without positions, first for "stop" and then for
-# "post". For each letter of "post", `order` says where that letter stands in "stop".
+# "post". For each letter of "post", `order` says where that letter is in "stop".
 
 # %%
 stop, order = example["source.e"] * np.sqrt(6), [3, 2, 0, 1]
@@ -88,8 +88,8 @@ p_stop, o_stop = self_attention(stop)
 show('weights p of "stop"', p_stop, SOURCE, SOURCE)
 
 # %% [markdown]
-# **Your line.** Before the head has seen "post", write its weights, without any attention. Row t belongs to the query
-# at place t, and column j to the key at place j.
+# **Your line.** Before the head has seen "post", write down its weights, without any attention. Row t belongs to the
+# query at place t, and column j to the key at place j.
 
 # %%
 weights = ...  # your line: the weights p of "post", from p_stop and order, (4, 4)
@@ -104,10 +104,10 @@ lesson.check("self-attention shuffles its outputs as its inputs", error(o_post, 
 # ![Weights and answers of "stop" and of "post"](../plots/09_positions_shuffle.png)
 #
 # Not a single number is new (guess 1). In "stop", «p» looks at itself with the weight 0.53, and its answer begins with
-# 0.70; in "post" it does the same elsewhere. The answers are shuffled like the letters, and the weights in their rows
-# *and* in their columns.
+# 0.70; in "post" it does the same in a different place. The answers are shuffled like the letters, and the weights in
+# their rows *and* in their columns.
 #
-# To see why, let order(t) be the old place of the letter that is now at place t, and mark the new word by a prime:
+# To see why, let order(t) be the old place of the letter that is now at place t, and mark the new word with a prime:
 #
 #     x'_t  = x_order(t)
 #     q'_t  = q_order(t), and so are k and v                    each row is made from one row of x
@@ -120,9 +120,9 @@ lesson.check("self-attention shuffles its outputs as its inputs", error(o_post, 
 # **Shuffle the inputs of attention, and its outputs are shuffled in the same way.** Such a layer is called
 # *equivariant*; "invariant", as many texts say, would mean the same outputs in the same places.
 #
-# Everything else in the encoder works on each row alone, so the memory M is shuffled, too. Cross-attention adds over
-# the rows of M, and a sum does not care about the order of its terms. So the decoder *is* invariant: it gives the same
-# answer to all 24 orders of the four letters.
+# Everything else in the encoder works on each row separately, so the memory M is shuffled too. Cross-attention sums
+# over the rows of M, and a sum doesn't care about the order of its terms. So the decoder *is* invariant: it gives the
+# same answer to all 24 orders of the four letters.
 
 # %%
 words = ["stop", "tops", "spot", "post", "pots", "opts"]
@@ -152,9 +152,9 @@ lesson.check("without positions, 24 orders have the same logits", np.ptp(logits,
 #     x = √C e + PE                                             (T, C)
 #
 # The number t itself would be a bad choice: in a long text it becomes 1,000, next to letters of size 1. A better one
-# hangs on the wall: a clock has a fast hand, which tells near times apart but soon comes round, and slow hands, which
-# tell far times apart. PE has C/2 hands. From one position to the next, hand i turns by the angle ω_i, and we store its
-# tip, how far right and how far up:
+# hangs on the wall: a clock has a fast hand, which tells nearby times apart but soon comes around again, and slow
+# hands, which tell distant times apart. PE has C/2 hands. From one position to the next, hand i rotates by the angle
+# ω_i, and we store where its tip is, how far right and how far up:
 #
 #     PE_t,2i     = sin(ω_i t)
 #     PE_t,2i+1   = cos(ω_i t)            ω_i = 1 / 10000^(2i/C)          i < C/2
@@ -182,15 +182,15 @@ show("PE (T, C)", PE, range(5))
 # frequency belongs to a pair of features, and every position has all C/2 of them (guess 2).
 #
 # > **2015.** Sukhbaatar, Szlam, Weston and Fergus let a network answer questions by attending to stored sentences, and
-# > had to add to each when it was said. In 2017, Gehring and his colleagues learned a vector for each position. A few
-# > weeks later the paper tried both, found them nearly equal, and chose sines, hoping that they would reach beyond the
-# > longest sentence in training.
+# > had to add to each one when it was said. In 2017, Gehring and his colleagues learned a vector for each position. A
+# > few weeks later the paper tried both, found them nearly equal, and chose sines, hoping that they would extend beyond
+# > the longest sentence in training.
 
 # %% [markdown]
 # ## The same step is the same matrix
 #
-# **Your line.** From one position to the next, hand 0 turns by the angle 1, and you have its tips at positions 1 and 2.
-# Where is it at position 3? Use only products, sums and differences of these four numbers.
+# **Your line.** From one position to the next, hand 0 rotates by an angle of 1, and you have its tips at positions 1
+# and 2. Where is it at position 3? Use only products, sums and differences of these four numbers.
 
 # %%
 (s1, c1), (s2, c2) = PE[1, :2], PE[2, :2]  # s1 is sin 1, c1 is cos 1
@@ -198,12 +198,12 @@ tip = ...  # your line: sin 3 and cos 3, from s1, c1, s2 and c2, (2,)
 lesson.judge("tip", tip)
 
 # %% [markdown]
-# This takes two formulas from school. For one hand and a step of j positions:
+# This takes two formulas from high school. For one hand and a step of j positions:
 #
 #     sin(ω(t + j)) = sin ωt cos ωj + cos ωt sin ωj
 #     cos(ω(t + j)) = cos ωt cos ωj − sin ωt sin ωj
 #
-# The new tip is the old tip times numbers that do not contain t. As a matrix, for the row (sin ωt, cos ωt):
+# The new tip is the old tip times numbers that don't contain t. As a matrix, for the row (sin ωt, cos ωt):
 #
 #     (sin ω(t + j), cos ω(t + j)) = (sin ωt, cos ωt) [ cos ωj   −sin ωj ]
 #                                                     [ sin ωj    cos ωj ]
@@ -222,10 +222,10 @@ lesson.judge("tip", tip)
 
 # %% [markdown]
 # What is the rotation good for? Suppose that W_q is turn(j), and that W_k leaves PE as it is. Then the query at t
-# contains PE_(t+j), and it fits the key at t + j best. So "look j to the right" is *one* matrix for all t, which a
-# linear layer can learn. It needs both coordinates, because no matrix makes sin(ω(t + j)) from sin ωt alone.
+# contains PE_(t+j), and the key at t + j is its best match. So "look j to the right" is *one* matrix for all t, which a
+# linear layer can learn. It needs both coordinates, because no matrix makes sin(ω(t + j)) from sin ωt by itself.
 #
-# The way back is the shortest of all lessons: PE is fixed and is added, so dx goes to √C e as it is.
+# The way back is the shortest in the whole course: PE is fixed and is added, so dx goes to √C e as it is.
 
 
 # %%
@@ -253,8 +253,8 @@ for j in (1, 20):
 #         PE[t, i + 1] = cos(t / 10000 ** (2 * (i + 1) / C))
 #
 # Here i is already the 2i of the formula, so the exponent grows to 2 instead of 1, and the hands become slow too soon.
-# Besides, the sine and the cosine of a hand are no longer partners. We try each mistake alone, and then both; feature c
-# has the angle t / 10000^exponent:
+# Besides, the sine and the cosine of a hand are no longer partners. We try each mistake by itself, and then both;
+# feature c has the angle t / 10000^exponent:
 #
 #     name          exponent          grows to      sin and cos
 #     right         2 (c // 2) / C    1             partners
@@ -263,7 +263,7 @@ for j in (1, 20):
 #     both          2 c / C           2             two frequencies
 #
 # We train small Transformers to write words of eight letters backwards, with each table and without positions. After
-# 200 steps the right table has a loss of 0.03 nats. Guess, in the cell, what the one with both mistakes has.
+# 200 steps the right table has a loss of 0.03 nats. Guess, in the cell, what the table with both mistakes has.
 
 # %%
 guess = ...  # nats of the table with both mistakes after 200 steps
@@ -320,12 +320,12 @@ lesson.compare(f"nats with both mistakes after {steps // 2} steps", guess, loss_
 #
 # Wrong tables learn. After 400 steps all four have a loss below 0.2 nats, while without positions it is 0.82. The table
 # with both mistakes only takes longer: after 200 steps it has 0.34, and the right one 0.03. When the loss falls and the
-# answers are right, who looks at the table again?
+# answers are right, who checks the table again?
 #
 # The second surprise is *which* mistake costs. We had expected the unpaired table to suffer, because without pairs
 # there are no rotations, but it learns about as fast as the right one, with 0.05 after 200 steps. The slow table has
 # all its rotations, but a loss of 0.16, the mean of two starts that differ widely: in nine positions, only 7 of its 32
-# features move by more than 0.1, where in the right table 13 do. The rotation is beautiful, but this model did not need
+# features move by more than 0.1, where in the right table 13 do. The rotation is beautiful, but this model didn't need
 # it.
 #
 # **In papers:** PE is an *absolute*, *sinusoidal* positional encoding, a learned one a *position embedding* (Gehring et
@@ -334,12 +334,12 @@ lesson.compare(f"nats with both mistakes after {steps // 2} steps", guess, loss_
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest and go on with lesson 10.
+# You can skip the rest and continue with lesson 10.
 #
 # ### How alike are two positions?
 #
-# The blue line is the mean of cos(ω_i j) over all hands. Hands with ω_i j well below 1 have hardly moved, and have the
-# cosine 1. Fast hands point anywhere, and their cosines are 0 in the mean. The border ω_i j = 1 is where
+# The blue line is the mean of cos(ω_i j) over all hands. Hands with ω_i j well below 1 have hardly moved, and their
+# cosine is 1. Fast hands point anywhere, and their cosines average 0. The border ω_i j = 1 is where
 #
 #     2i/C = ln j / ln 10000
 #
@@ -347,7 +347,7 @@ lesson.compare(f"nats with both mistakes after {steps // 2} steps", guess, loss_
 # *logarithm* of the distance, but not steadily, because the fast hands make ripples: with 128 features it first rises
 # from the distance 11 to 12.
 #
-# Note that cos(ω_i j) is the same for j and −j. The plain dot product cannot tell left from right, but with turn(j) in
+# Note that cos(ω_i j) is the same for j and −j. The plain dot product can't tell left from right, but with turn(j) in
 # W_q or W_k it can.
 #
 # ### The floor without positions
@@ -355,11 +355,11 @@ lesson.compare(f"nats with both mistakes after {steps // 2} steps", guess, loss_
 # All orders of a bag look the same, so the best model gives each of them the same probability, and "stop" with its 24
 # orders costs −ln(1/24) = 3.18 nats. Eight letters have 8! orders, divided by n! for each letter that comes n times.
 # The logarithm of this has the mean 6.60, which is 0.733 nats for each of nine tokens (with eos). If your gray curve
-# falls below that, positions leak in somewhere.
+# falls below that, positions are leaking in somewhere.
 #
 # ### Another model, another verdict
 #
-# Do pairs never matter? Take an encoder alone, which reads ten letters of eight kinds. Its output t must be the letter
+# Do pairs never matter? Take just an encoder, which reads ten letters of eight kinds. Its output t must be the letter
 # at position 9 − t, for all t at once.
 
 
@@ -410,11 +410,11 @@ for name in ("right", "unpaired"):
 
 # %% [markdown]
 # After 300 steps the right table has a loss of 0.09 nats, and the unpaired one 0.79. Here broken pairs cost a lot. So
-# the loss of one model says little about a table, while a test against the formula says everything.
+# the loss of one model tells you little about a table, while a test against the formula tells you everything.
 #
 # ### Learned positions
 #
-# GPT-2 and BERT learn the table instead, and then PE has a gradient. All sequences of a batch use the same row PE_t,
+# GPT-2 and BERT learn the table instead, so there PE has a gradient. All sequences of a batch use the same row PE_t,
 # and the gradients of all uses add (lesson 04): row t of dPE is the sum of dx_t over the sequences of the batch.
 
 # %%
@@ -451,7 +451,7 @@ lesson.check("and equal to the library's", error(learned.P.grad, dPE), 1e-14)
 # 1. A text is shuffled, and there are no positions. Which of these change in the encoder: the set of its output rows,
 #    their order, their mean?
 # 2. Why does PE need slow hands, and why fast ones?
-# 3. Why has PE no backward, while learned positions need a sum over the batch?
+# 3. Why does PE have no backward, while learned positions need a sum over the batch?
 # 4. All PE_t have the same length. How long are they for C = 512?
 # 5. *Somewhere else.* A model gets the hour of the day, 0 to 23. What is wrong with the number itself, and which two
 #    features would you give it instead? Is "three hours later" the same matrix at every hour?
@@ -462,25 +462,25 @@ lesson.check("and equal to the library's", error(learned.P.grad, dPE), 1e-14)
 # ### Do you remember?
 #
 # 1. One row. Each of the three uses sends its own gradient, and the row of dE is their sum.
-# 2. Into equal parts: the weights come from the scores alone, and equal keys have equal scores. The values have no say,
-#    so the row gets the mean of both.
+# 2. Into equal parts: the weights come only from the scores, and equal keys have equal scores. The values have no say,
+#    so the row gets the average of the two.
 # 3. Heads share the columns of W_q, W_k and W_v between them. H heads of C/H features each still make (C, C) matrices.
 #
 # ### Questions
 #
 # 1. Only their order.
-# 2. A fast hand tells neighbors apart, but soon repeats itself. A slow one tells far positions apart, but hardly moves
-#    from one to the next. Together they are like the digits of a number.
-# 3. A table that is fixed gets no gradient. A learned row is used once by each sequence, and gradients of uses add.
+# 2. A fast hand tells neighbors apart, but soon repeats itself. A slow one tells distant positions apart, but hardly
+#    moves from one to the next. Together they are like the digits of a number.
+# 3. A fixed table gets no gradient. A learned row is used once by each sequence, and gradients of uses add.
 # 4. The square of the length is Σ_i cos(0) = C/2 = 256, so 16. A letter's √C e has about √512 = 22.6.
-# 5. The hours 23 and 0 are neighbors, and their numbers are 23 apart. Give it a hand that goes round once a day, sin(2π
-#    hour/24) and cos(2π hour/24). Then any two neighbors are 0.261 apart, and so are these two. Three hours later is a
-#    rotation by 45°, whatever the hour.
+# 5. The hours 23 and 0 are neighbors, and their numbers are 23 apart. Give it a hand that goes around once a day,
+#    sin(2π hour/24) and cos(2π hour/24). Then any two neighbors are 0.261 apart, and so are these two. Three hours
+#    later is a rotation by 45°, whatever the hour.
 #
 # ### Exercise
 #
 # First part: the rows of the block are (−cos 7ω, sin 7ω) and (sin 7ω, cos 7ω). Its determinant is −1, so it is a
-# reflection. Second part: it says that the gradient of the table is wrong, and that of the input is right.
+# reflection. Second part: it says that the gradient of the table is wrong and the gradient of the input is right.
 
 # %%
 # the pictures of this lesson

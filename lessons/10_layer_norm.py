@@ -3,7 +3,7 @@
 #
 # [![The Transformer, all five norms lit](../plots/10_layer_norm_map.png)](../plots/00_reverse_whole.png)
 #
-# **What keeps a token's numbers at one size through all layers, and what does that do to the gradient?**
+# **What keeps a token's numbers the same size through all the layers, and what does that do to the gradient?**
 #
 # 11 min, with a pencil 35, going deeper 7 · runs in 3 s (fast: 3 s) · needs 01, 02, 05, 06 · difficulty 3 of 5 · paper:
 # section 3.1 (the "Norm" in "Add & Norm"); Ba, Kiros and Hinton 2016
@@ -15,8 +15,8 @@
 #
 # A large row asks with large queries, large queries make large scores, and the softmax becomes sure. In
 # cross-attention, our row p→o looks at «o» with the weight 0.564. Make the row three times as large, and the weight is
-# 0.876; make it ten times as large, and it is 0.999. A softmax that is this sure passes almost no gradient back (lesson
-# 06). An accident of size would decide how sharply a token looks, and whether it still learns.
+# 0.876; make it ten times as large, and it is 0.999. A softmax this sure passes back almost no gradient (lesson 06).
+# How sharply a token looks, and whether it still learns, would depend on an accident of size.
 #
 # Worse, sizes multiply: a layer whose output is 1.2 times its input seems harmless, but 24 of them make 1.2²⁴ = 79.5,
 # and with 0.8 they make 0.8²⁴ = 0.0047.
@@ -39,7 +39,7 @@ example = running_example()
 #
 # 1. (02) Which of dW, db and dx change if a linear layer gets rows twice as large, and the same dy?
 # 2. (05) Why are scores divided by √D, and not by D?
-# 3. (06) Each row of ds sums to 0 because of a change of the scores that no weight notices. Which?
+# 3. (06) Each row of ds sums to 0 because there is a change to the scores that no weight notices. Which one?
 #
 # (The answers are at the end.)
 
@@ -54,7 +54,7 @@ example = running_example()
 #     x̂_i = (x_i − μ) / σ                        mean 0, variance 1
 #     y_i = γ_i x̂_i + β_i                        γ starts at 1, β at 0
 #
-# Size 1 was our choice, and with γ and β, which all tokens share, the model can learn a better one.
+# Size 1 was our choice. With γ and β, which all tokens share, the model can learn a better one.
 
 
 # %%
@@ -83,16 +83,15 @@ for factor in (0.8, 1.0, 1.2):
 # %% [markdown]
 # With a LayerNorm after each matrix, all rows come out with size 1, whatever the matrices do.
 #
-# > **2016.** A year after Ioffe and Szegedy had normalized each feature over a batch, Ba, Kiros and Hinton turned the
-# > table round and normalized each example over its features. They wanted it for recurrent networks, whose sentences
-# > differ in length, so that a batch has no common statistics. The Transformer kept their norm and dropped the
-# > recurrence.
+# > **2016.** A year after Ioffe and Szegedy had normalized each feature over a batch, Ba, Kiros and Hinton flipped the
+# > table and normalized each example over its features. They wanted it for recurrent networks, where sentences differ
+# > in length, so a batch has no common statistics. The Transformer kept their norm and dropped the recurrence.
 #
 # ## Ten times the row, and a forgotten path
 #
 # 1. What happens to y and to dx if you multiply a row x by 10?
-# 2. A colleague forgets that μ and σ depend on x, and returns dx = γ ∘ dy / σ. By how many per cent is this off, for
-#    random numbers, at C = 4 and at C = 512? Write the latter into the cell.
+# 2. A colleague forgets that μ and σ depend on x, and returns dx = γ ∘ dy / σ. By how many percent is this off, for
+#    random numbers, at C = 4 and at C = 512? Put the second answer in the cell.
 
 # %%
 guess_off = ...  # per cent, for C = 512
@@ -139,7 +138,7 @@ lesson.compare("numbers of x̂ that move", guess, np.count_nonzero(np.abs(change
 #
 # ![The three paths of row p→o, with its numbers](../plots/10_layer_norm_graph.png)
 #
-# What does each of them bring to dx_j? **Directly**, with μ and σ fixed, x_j moves x̂_j alone:
+# What does each of them contribute to dx_j? **Directly**, with μ and σ fixed, x_j moves only x̂_j:
 #
 #     ∂x̂_j/∂x_j = 1/σ           this path brings   dx̂_j / σ
 #
@@ -149,8 +148,8 @@ lesson.compare("numbers of x̂ that move", guess, np.count_nonzero(np.abs(change
 #     ∂μ/∂x_j = 1/C             this path brings   dμ / C = −(1/σ) mean(dx̂)
 
 # %% [markdown]
-# **Your line.** What does the third path bring to row p→o, through σ, with μ fixed? For ∂σ/∂x_j, differentiate both
-# sides of σ² = (1/C) Σ_i (x_i − μ)² + ε. Use `dx_hat[1]`, `x_hat[1]` and `sigma[1]`.
+# **Your line.** What does the third path, through σ with μ fixed, contribute to row p→o? For ∂σ/∂x_j, differentiate
+# both sides of σ² = (1/C) Σ_i (x_i − μ)² + ε. Use `dx_hat[1]`, `x_hat[1]` and `sigma[1]`.
 
 # %%
 dx_hat = gamma * dy
@@ -162,12 +161,12 @@ lesson.judge("through_sigma", through_sigma)
 #
 #     ∂x̂_i/∂σ = −(x_i − μ)/σ² = −x̂_i/σ           so   dσ = −(1/σ) Σ_i dx̂_i x̂_i
 #
-# And σ² = (1/C) Σ_i (x_i − μ)² + ε, differentiated on both sides, says
+# And σ² = (1/C) Σ_i (x_i − μ)² + ε, differentiated on both sides, gives
 #
 #     2σ ∂σ/∂x_j = (2/C) (x_j − μ)
 #     ∂σ/∂x_j    = (x_j − μ)/(C σ) = x̂_j/C        this path brings   dσ x̂_j / C = −(1/σ) x̂_j mean(dx̂ ∘ x̂)
 #
-# A fourth path, from x to μ to σ, brings nothing, because deviations from the mean sum to 0:
+# A fourth path, from x to μ to σ, contributes nothing, because deviations from the mean sum to 0:
 #
 #     2σ ∂σ/∂μ = −(2/C) Σ_i (x_i − μ) = 0
 #
@@ -176,7 +175,7 @@ lesson.judge("through_sigma", through_sigma)
 #     dx = (1/σ) ( dx̂ − mean(dx̂) − x̂ mean(dx̂ ∘ x̂) )
 #
 # For our row, dμ = 0.130 and dσ = 0.034. The path through μ brings the same 0.130/6 = 0.022 to every feature, and the
-# path through σ a share in proportion to its x̂, here at most 0.007.
+# path through σ brings each a share in proportion to its x̂, here at most 0.007.
 #
 # All N tokens use the same γ_i and β_i, and the gradients of several uses add. The sums run over the tokens, while the
 # means in dx run over the features:
@@ -193,7 +192,7 @@ show("dx of row p→o", [*(path[1] for path in paths.values()), dx[1]], [*paths,
 # %% [markdown]
 # ## Three paths in one line
 #
-# Here are the three paths in one line, checked with an ε of 0.1, so that a mistake with it would show.
+# Here are the three paths in one line, checked with ε = 0.1, so that a mistake with ε would show.
 
 
 # %%
@@ -233,16 +232,16 @@ lesson.check("dx equal to the library's", error(found[0], layer.backward(upstrea
 # %% [markdown]
 # ## Two directions that LayerNorm ignores
 #
-# Add the same number to all features of x, and μ takes it away again; stretch x − μ by any factor, and σ takes that
-# away (if ε is small). The first is a step along the vector of ones, the second along x̂. Neither changes the loss, so
-# dx is orthogonal to both. **What LayerNorm takes from a row on the way up, its mean and its size, it takes from the
-# gradient on the way down.**
+# If you add the same number to all features of x, μ takes it away again. If you stretch x − μ by any factor, σ takes
+# that away (as long as ε is small). The first is a step along the vector of ones, the second along x̂. Neither changes
+# the loss, so dx is orthogonal to both. **What LayerNorm takes from a row on the way up, its mean and its size, it
+# takes from the gradient on the way down.**
 #
 # The two means do exactly this: mean(dx̂) is the part of dx̂ along the ones, and x̂ mean(dx̂ ∘ x̂) = x̂
 # (dx̂·x̂)/(x̂·x̂) the part along x̂, because x̂·x̂ = C.
 #
 # With C = 3 you can see it. The token x = (3, 1, −1) has μ = 1, and x − μ = (2, 0, −2) lies in the plane of all vectors
-# with sum 0. Divided by σ = 1.633 it has the length √3, as every token has, so they all end up on one circle. Now let
+# with sum 0. Divided by σ = 1.633 it has length √3, like every other token, so they all end up on one circle. Now let
 # the loss be L = x̂_0, so that dx̂ = (1, 0, 0):
 #
 #     dx̂ − mean(dx̂)    = (2/3, −1/3, −1/3)                                  in the plane
@@ -255,16 +254,16 @@ lesson.check("dx equal to the library's", error(found[0], layer.backward(upstrea
 
 # %% [markdown]
 # On the left, gray arrows take tokens to the plane, and blue ones end on the circle. On the right, for the same loss,
-# you should see orange tangents. If yours are not, the path through σ is missing, and if they leave the plane, the path
-# through μ.
+# you should see orange tangents. If yours aren't tangents, the path through σ is missing; if they leave the plane, the
+# path through μ is.
 #
-# The picture also answers guess 1: ten times the token is the same point of the circle, so y and dx̂ stay, and only 1/σ
-# changes. dx is a tenth, so large rows get small gradients.
+# The picture also answers guess 1: ten times the token is the same point of the circle, so y and dx̂ stay the same, and
+# only 1/σ changes. dx is a tenth, so large rows get small gradients.
 #
 # ## Which path is missing?
 #
 # So you can test a backward pass without knowing the right answer, by the cosines of dx with the ones and with x̂. Here
-# are the largest cosines of four wrong ones on 24 random tokens, with ε = 0.
+# are the largest cosines of four wrong versions on 24 random tokens, with ε = 0.
 
 
 # %%
@@ -289,9 +288,9 @@ for name, (with_ones, with_hat) in signature.items():
 lesson.check("right: both cosines are 0", max(signature["right"]), 1e-13)
 
 # %% [markdown]
-# Each path makes one of the two cosines 0. If only the first is not 0, look for the path through μ, and if only the
-# second, for the path through σ. If neither is 0, both are missing, or γ stands outside the means: γ ∘ (dy − mean(dy) −
-# ...). That mistake makes no difference in a new layer, whose γ are all 1.
+# Each path makes one of the two cosines 0. If only the first isn't 0, look at the path through μ; if only the second
+# isn't, look at the path through σ. If neither is 0, both paths are missing, or γ is outside the means: γ ∘ (dy −
+# mean(dy) − ...). That mistake makes no difference in a new layer, where every γ is 1.
 #
 # ## Nearly right, if the model is wide
 #
@@ -309,19 +308,19 @@ lesson.compare("per cent off at C = 512", guess_off, 100 * off[512])
 
 # %% [markdown]
 # At C = 4 it is off by 100 %, but at C = 512 only by 5 %. The error lies in the two directions that LayerNorm removes,
-# and the right dx in the other C − 2. A random dx̂ has about as much in each direction, so the ratio of the lengths is
-# about √2/√(C − 2): 1 at C = 4, and 0.06 at C = 512.
+# and the right dx lies in the other C − 2. A random dx̂ has about the same amount in each direction, so the ratio of
+# the lengths is about √2/√(C − 2): 1 at C = 4, and 0.06 at C = 512.
 #
 # So in a wide model the wrong backward pass is nearly right. It may well train, and a test that allows 10 % lets it
-# pass, while the two cosines find it at any width.
+# pass, but the two cosines catch it at any width.
 #
-# **In papers:** γ and β are the *gain* and the *bias* (Ba et al. 2016), and that a shift or a stretch of x changes
-# nothing is *re-centering* and *re-scaling invariance* (Zhang and Sennrich 2019).
+# **In papers:** γ and β are the *gain* and the *bias* (Ba et al. 2016), and the fact that shifting or stretching x
+# changes nothing is *re-centering* and *re-scaling invariance* (Zhang and Sennrich 2019).
 
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest and go on with lesson 11. How to check your own gradients of a norm, and of all other pieces,
+# You can skip the rest and continue with lesson 11. How to check your own gradients of a norm, and of all other pieces,
 # against PyTorch's is in docs/pytorch.md.
 #
 # ### With ε, exactly
@@ -350,21 +349,21 @@ lesson.compare("per cent off at C = 512", guess_off, 100 * off[512])
 #                     = Σ_n x_n·dx_n = Σ_n (σ_n x̂_n + μ_n 1)·dx_n = 0
 #
 # The gradient is orthogonal to the matrix, so a plain gradient step always makes W longer, by Pythagoras. And a longer
-# W makes a larger x with a smaller gradient, so each step turns W by less: the learning rate shrinks by itself.
+# W makes a larger x with a smaller gradient, so each step rotates W by less: the learning rate shrinks on its own.
 
 # %% [markdown]
 # ### C − 1, and ε outside the root
 #
 # LayerNorm divides the sum of squares by C. Some code divides by C − 1, which multiplies x̂ by √((C − 1)/C), so x̂
-# becomes smaller: by 13 % at C = 4, 0.1 % at C = 512. The model can undo this with γ, but the third term of dx needs
-# C − 1 as well. If you mix the two, dx is no longer orthogonal to x̂.
+# becomes smaller: by 13 % at C = 4, 0.1 % at C = 512. The model can undo this with γ, but then the third term of dx
+# needs C − 1 too. If you mix the two, dx is no longer orthogonal to x̂.
 #
 # Some code puts ε outside the root, σ = √(variance) + ε. On ordinary tokens this changes next to nothing. But in the
-# backward pass, the path through σ now divides by the root alone, and dx of a token with equal features is 0/0 = NaN.
+# backward pass, the path through σ now divides only by the root, and dx of a token with equal features is 0/0 = NaN.
 #
 # ### RMSNorm: one path less
 #
-# RMSNorm (Zhang and Sennrich 2019) does not subtract the mean, and has no β. T5 and LLaMA use it.
+# RMSNorm (Zhang and Sennrich 2019) doesn't subtract the mean, and has no β. T5 and LLaMA use it.
 #
 #     rms = √(mean(x ∘ x) + ε)           x̂ = x / rms           y = γ ∘ x̂
 #     dx  = (1/rms) ( dx̂ − x̂ mean(dx̂ ∘ x̂) )
@@ -387,17 +386,17 @@ lesson.check("RMSNorm: dx equal to the library's", error(dx_rms, layer.backward(
 # 1. Pencil, 10 minutes. Work out x̂ and dx for C = 2 and ε = 0. What is left of the input?
 # 2. Keyboard, 20 minutes. Write a layer `MyNorm` with C − 1 in the variance, forward and backward, with γ and β as
 #    parameters (`minitransformer/core.py` shows what a layer is). It is right if `minitransformer gradcheck
-#    my.py:MyNorm --shape 2 3 4` says so. Then write C in the backward pass only. Which gradients are wrong?
+#    my.py:MyNorm --shape 2 3 4` says so. Then change C − 1 to C in the backward pass only. Which gradients are wrong?
 #
 # Exercises with a checker: `minitransformer start 10`.
 #
 # ## Questions
 #
-# 1. Why is a gradient check at γ = 1 not enough?
+# 1. Why isn't a gradient check at γ = 1 enough?
 # 2. Why do dγ and dβ sum over the tokens, when the means in dx run over the features?
 # 3. A token has σ = 0.01, and ε = 1e-5. How much of dx̂ along x̂ gets through, compared with other directions?
 # 4. Your dx sums to 1e-17 for each token, and its cosine with x̂ is 0.4. Where do you look?
-# 5. *Somewhere else.* BatchNorm normalizes each feature over the N examples of a batch, where LayerNorm normalizes each
+# 5. *Somewhere else.* BatchNorm normalizes each feature over the N examples of a batch, while LayerNorm normalizes each
 #    example over its features. Which means in dx change? To which two vectors is a feature's gradient orthogonal, and
 #    on whose numbers does the gradient of one example depend?
 
@@ -407,9 +406,9 @@ lesson.check("RMSNorm: dx equal to the library's", error(dx_rms, layer.backward(
 # ### Do you remember?
 #
 # 1. Only dW = xᵀ dy, which doubles. The sum of the rows of dy is db, and dy Wᵀ is dx, and neither contains x.
-# 2. A product q·k of D random features has the variance D, so its size, the standard deviation, grows like √D. Divided
+# 2. A product q·k of D random features has variance D, so its size, the standard deviation, grows like √D. Divided
 #    by D, the scores of wide heads would all be near 0.
-# 3. Add the same number to all of them. No weight changes, so the loss does not, and the gradient has nothing along the
+# 3. Add the same number to all of them. No weight changes, so the loss doesn't, and the gradient has nothing along the
 #    vector of ones.
 #
 # ### Questions
@@ -419,13 +418,13 @@ lesson.check("RMSNorm: dx equal to the library's", error(dx_rms, layer.backward(
 # 3. ε/σ² = 1e-5/1e-4, a tenth.
 # 4. In the path through σ. It may be missing, or divide by C where the forward pass divides by C − 1.
 # 5. The formula stays, and its means run over the examples. The N gradients of a feature are orthogonal to the vector
-#    of ones and to the feature's x̂, both over the batch. So the gradient of an example depends on all others, and its
-#    y does, too: it changes with the company that it happens to be in.
+#    of ones and to the feature's x̂, both over the batch. So the gradient of an example depends on all the others, and
+#    so does its y: it changes with the company it happens to be in.
 #
 # ### Exercise
 #
 # With C = 2 the deviations are d and −d, and σ is the size of d, so x̂ is (1, −1) or (−1, 1). Only the sign of
-# x_0 − x_1 is left. The two directions that LayerNorm removes are all there are, so dx = 0. In `MyNorm` with C in the
+# x_0 − x_1 is left. The two directions that LayerNorm removes are the only ones, so dx = 0. In `MyNorm` with C in the
 # backward pass only, dx is wrong, and dγ and dβ are right.
 
 

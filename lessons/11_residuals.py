@@ -3,15 +3,16 @@
 #
 # [![The Transformer, its residual paths and norms lit](../plots/11_residuals_map.png)](../plots/00_reverse_whole.png)
 #
-# **The paper puts a norm after each sub-layer, most code before it. Who is right, and what does it change?**
+# **The paper puts a norm after each sub-layer, and most code puts it before. Who is right, and what difference does it
+# make?**
 #
 # 12 min, with a pencil 30, going deeper 8 · runs in 50 s (fast: 9 s) · needs 02, 04, 06, 08, 10 · difficulty 3 of
 # 5 · paper: sections 3.1 and 5.4, figure 1
 #
 # ## What the row would forget
 #
-# Our row p→o comes to cross-attention with six numbers. They carry what it knows: it has read «p», and it is at
-# position 1. Cross-attention answers with six other numbers, which are made of the source alone. If this answer
+# Our row p→o arrives at cross-attention with six numbers. They carry what it knows: it has read «p», and it is at
+# position 1. Cross-attention answers with six other numbers, which are made only from the source. If this answer
 # replaced the row, the row would forget who it is, and the paper's decoder has 18 such steps, called sub-layers.
 #
 # So the paper adds. A sub-layer f reads the row x, and its answer is added to the row:
@@ -47,7 +48,7 @@ example = running_example()
 # ## Do you remember?
 #
 # 1. (04) Why do the gradients of the three uses of E add up, instead of being averaged?
-# 2. (06) Which gradients of attention become 0 if all tokens of a source are alike, and which do not?
+# 2. (06) Which gradients of attention become 0 if all tokens of a source are alike, and which don't?
 # 3. (10) What does LayerNorm do to the gradient of a row that is ten times as large as another?
 #
 # (The answers are at the end.)
@@ -55,9 +56,9 @@ example = running_example()
 # %% [markdown]
 # ## Four models that should do nothing
 #
-# 1. Four models are to repeat each token, which takes no sub-layer at all: with the norm after the sum or before the
-#    sub-layer, and with or without warm-up (a learning rate that rises slowly from 0). Which of them learn it?
-# 2. In those that do not: is the gradient too small from the beginning, or does it become so?
+# 1. Four models are asked to repeat each token, which takes no sub-layer at all: with the norm after the sum or before
+#    the sub-layer, and with or without warm-up (a learning rate that rises slowly from 0). Which of them learn it?
+# 2. In those that don't: is the gradient too small from the start, or does it become too small?
 #
 # ## One sum, two paths back
 #
@@ -91,18 +92,18 @@ row_lengths = np.linalg.norm([x, f_x, dsum, through], axis=-1).T
 show("lengths", row_lengths, ROWS, ["x", "f(x)", "dsum", "through f"])
 
 # %% [markdown]
-# The row x is used twice, so its gradient has one term for each use. **A sum does not divide the gradient that arrives:
-# it hands the whole of it to each of its terms.**
+# The row x is used twice, so its gradient has one term for each use. **A sum doesn't divide the gradient that arrives:
+# it hands all of it to each of its terms.**
 #
 #     dx = dsum + CrossAttention's backward of dsum
 #
-# On the identity path it arrives as it is, and on the other it may come back larger or smaller.
+# On the identity path the gradient arrives unchanged, and on the other it may come back larger or smaller.
 #
 # ![The residual path of row p→o, with its numbers](../plots/11_residuals_graph.png)
 #
 # In our row, dsum has the length 0.216, and what comes back through cross-attention has 0.532. Forward, the row is
 # mostly itself, but backward, most of its gradient comes through the attention: what the row asks for matters more to
-# the loss than what it carries past.
+# the loss than what it carries along.
 #
 # > **2015.** He, Zhang, Ren and Sun saw a network of 56 layers fit even its training images worse than one of 20. They
 # > let each block add to its input instead of replacing it, and won ImageNet with 152 layers. Srivastava, Greff and
@@ -120,13 +121,13 @@ show("lengths", row_lengths, ROWS, ["x", "f(x)", "dsum", "through f"])
 #     sum   = x + mask ∘ f(x)           so     d(f(x)) = mask ∘ dsum
 #
 # Thanks to the division, the mean of mask ∘ f(x) is f(x), so after training we leave the mask out. Backward must use
-# the mask that forward drew. And the mask goes on f(x), not on the sum: there, a feature would survive 24 sub-layers
-# with a probability of only 0.9²⁴ = 0.080.
+# the mask that forward drew. And the mask goes on f(x), not on the sum: on the sum, a feature would survive 24
+# sub-layers with a probability of only 0.9²⁴ = 0.080.
 #
 # ## The norm that moved
 #
-# Few questions about the Transformer are asked more often: why does the code not do what the paper says? Its section
-# 3.1 and figure 1 put the norm after the sum, but much code puts it before the sub-layer:
+# Few questions about the Transformer are asked more often than this one: why doesn't the code do what the paper says?
+# Its section 3.1 and figure 1 put the norm after the sum, but much code puts it before the sub-layer:
 #
 #     post-norm   y = LayerNorm(x + mask ∘ f(x))        the paper, BERT
 #     pre-norm    y = x + mask ∘ f(LayerNorm(x))        GPT-2, T5, LLaMA, the Annotated Transformer
@@ -205,9 +206,9 @@ for add_norm, placement in ((post_norm, "post"), (pre_norm, "pre")):
 #
 #     (1/√2)²⁴ = 2⁻¹² = 0.00024
 #
-# In pre-norm this factor is 1. So in post-norm the gradient should vanish on its way down, and the lower layers should
-# not learn. To see, we build an untrained stack of 12 encoder layers, whose 24 sub-layers are each followed by "add &
-# norm". How large is dx at its bottom, if it is 1 at the top?
+# In pre-norm this factor is 1. So in post-norm the gradient should vanish on its way down, and the lower layers
+# shouldn't learn. To find out, we build an untrained stack of 12 encoder layers, whose 24 sub-layers are each followed
+# by "add & norm". How large is dx at the bottom, if it is 1 at the top?
 
 # %%
 guess = ...  # the length of dx below 24 post-norm sub-layers, if it is 1 above them
@@ -263,10 +264,10 @@ print(f"post-norm, identity path alone: {sizes(past)[0]:.3f}")
 lesson.compare("post-norm, |dx| at the bottom", guess, sizes(stack.dx)[0])
 
 # %% [markdown]
-# About the identity path the argument is right: only 0.012 of the gradient gets through (more than 0.00024, because σ
-# is less than √2 here). But the whole gradient does not vanish at all: at the bottom it is 2.3 times as large as at the
-# top, and 5.6 times in pre-norm. What the norms take, the sub-layers give back. A correct argument about one path says
-# nothing about the sum of all.
+# For the identity path the argument is right: only 0.012 of the gradient gets through (more than 0.00024, because σ
+# is less than √2 here). But the gradient as a whole doesn't vanish at all: at the bottom it is 2.3 times as large as at
+# the top, and 5.6 times in pre-norm. What the norms take, the sub-layers give back. A correct argument about one path
+# says nothing about the sum of all paths.
 #
 # ## With and without warm-up
 #
@@ -316,7 +317,7 @@ for (placement, warmup), (losses, gradients, rows) in runs.items():
 #
 # ## What the first step does to the rows
 #
-# Three of four learn (guess 1). Post-norm without warm-up does not, on any of four seeds: its loss stays at ln 10 =
+# Three of four learn (guess 1). Post-norm without warm-up doesn't, on any of four seeds: its loss stays at ln 10 =
 # 2.303, a guess among ten letters. After ten steps, 0.00004 of the gradient reaches the bottom. But at first it was all
 # there, so what happened?
 #
@@ -326,29 +327,30 @@ for (placement, warmup), (losses, gradients, rows) in runs.items():
 # 24 times over. After ten steps they are down to 0.00004, and the model gives the same answer for every token.
 #
 # And the gradient? On the way up, each sub-layer with its norm multiplies a small difference between rows by its
-# Jacobian, and on the way down, it multiplies the gradient by the transpose of the same Jacobian. What shrinks the one
-# shrinks the other, so the two lower panels look like mirror images, and no gradient tells the model how to get out.
+# Jacobian, and on the way down, it multiplies the gradient by the transpose of the same Jacobian. Whatever shrinks the
+# differences shrinks the gradient too, so the two lower panels look like mirror images, and no gradient tells the model
+# how to get out.
 #
-# The vanishing gradient of post-norm is real, but it is not there at the beginning: the first large steps make it
-# (guess 2). With warm-up, the first steps are too small to do the damage. A small learning rate helps as well: at 0.001
+# The vanishing gradient of post-norm is real, but it isn't there at the beginning: the first large steps create it
+# (guess 2). With warm-up, the first steps are too small to do the damage. A small learning rate helps too: at 0.001
 # the same model learns without warm-up. And in pre-norm the rows have their own way to the top, whatever the sub-layers
 # add.
 #
 # **In papers:** the identity path is a *skip connection* and x on it the *residual stream* (Elhage et al. 2021), the
-# two places of the norm are *post-LN* and *pre-LN* (Xiong et al. 2020), and rows that become alike are *rank collapse*
-# (Dong et al. 2021).
+# two positions of the norm are *post-LN* and *pre-LN* (Xiong et al. 2020), and rows that become alike are *rank
+# collapse* (Dong et al. 2021).
 
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest and go on with lesson 12.
+# You can skip the rest and continue with lesson 12.
 #
 # ### What the sub-layers give back
 #
-# Let x have variance 1, and let f(x) be independent of x with the variance `gain`. Let the sub-layer's backward pass
+# Let x have variance 1, and let f(x) be independent of x with variance `gain`. Let the sub-layer's backward pass
 # multiply the variance of a gradient by the same `gain`, as a feed-forward network with Glorot's random weights does:
 # its `gain` is 2 C F/(C + F)² in both directions. In post-norm the two terms of dx add up to 1 + gain times the
-# variance of dsum, and the norm has divided by the variance of the sum, 1 + gain as well:
+# variance of dsum, and the norm has divided by the variance of the sum, which is also 1 + gain:
 #
 #     |dx|²/|dy|² = (1 + gain)/(1 + gain) = 1
 #
@@ -357,9 +359,9 @@ for (placement, warmup), (losses, gradients, rows) in runs.items():
 #
 #     |dx|²/|dy|² = 1 + gain/(1 + ℓ gain) = (1 + (ℓ + 1) gain)/(1 + ℓ gain)
 #
-# Multiply this for ℓ = 0 to 23. Each numerator cancels the next denominator, and 1 + 24 gain is left. So |dx| is larger
-# at the bottom of our pre-norm stack. For F = 2C the gain is 4/9, and √(1 + 24 · 4/9) = 3.4. We measured 5.6, but half
-# of our sub-layers are attention, which does not follow this rule.
+# Multiply these for ℓ = 0 to 23. Each numerator cancels the next denominator, and 1 + 24 gain is left. So |dx| is
+# larger at the bottom of our pre-norm stack. For F = 2C the gain is 4/9, and √(1 + 24 · 4/9) = 3.4. We measured 5.6,
+# but half of our sub-layers are attention, which doesn't follow this rule.
 #
 # ### The noise of dropout
 #
@@ -418,7 +420,7 @@ print(f"post-norm, warm-up   1, a learning rate of 0.001: lowest loss {lowest(sl
 #
 # One part of the gradient is small from the beginning. Attention mixes the tokens of a sequence, and in post-norm
 # little keeps them apart. At the top, the rows of *one* sequence differ from their own mean by only 0.07 of their
-# length (pre-norm: 0.41). Where all tokens of a sequence are alike, no score is better than another, and
+# length (pre-norm: 0.41). If all tokens of a sequence are alike, no score is better than any other, and
 # ds = p ∘ (dp − Σ_j p_j dp_j) is near 0 (lesson 06). So the gradient of the query and key matrices in layer 12 is
 # 0.0077 times that of layer 1 (pre-norm: 0.066).
 
@@ -444,11 +446,11 @@ for placement, stack in untrained.items():
 #
 # ## Questions
 #
-# 1. In our row, x has the length 2.28 and f(x) 1.22, but most of the gradient comes through f. Is this a contradiction?
-# 2. Why does a pre-norm model need a norm after its last layer, and a post-norm model not?
-# 3. You forget to switch dropout off when you use the model. Is the mean of the sum wrong? What is wrong?
+# 1. In our row, x has length 2.28 and f(x) 1.22, but most of the gradient comes through f. Is this a contradiction?
+# 2. Why does a pre-norm model need a norm after its last layer, when a post-norm model doesn't?
+# 3. You forget to switch off dropout when you use the model. Is the mean of the sum wrong? What is wrong?
 # 4. A colleague measures |dx| in an untrained post-norm stack, finds no vanishing, and leaves out warm-up. What do you
-#    say?
+#    tell them?
 # 5. *Somewhere else.* A DenseNet puts x and f(x) side by side, y = [x | f(x)], instead of adding them. What is dx? Does
 #    each of the two still get the whole gradient? How wide is a row of 32 features after 12 such layers, if each adds
 #    32?
@@ -458,9 +460,9 @@ for placement, stack in untrained.items():
 #
 # ### Do you remember?
 #
-# 1. If E moves, all three uses move with it, and to first order their changes of the loss add. Nothing divides them.
-# 2. Those of the scores, and so of queries and keys: all prices are equal, and none differs from the average. The
-#    values still get theirs.
+# 1. If E moves, all three uses move with it, and to first order their effects on the loss add. Nothing divides them.
+# 2. The gradients of the scores become 0, and so do those of queries and keys: all prices are equal, and none differs
+#    from the average. The values still get theirs.
 # 3. It divides it by a σ that is ten times as large, so the larger row gets a tenth of the gradient.
 #
 # ### Questions
@@ -468,12 +470,12 @@ for placement, stack in untrained.items():
 # 1. No. The lengths say how large the answer is. The gradient says how much the loss changes if the question changes,
 #    and this depends on the Jacobian of f.
 # 2. In pre-norm the row is a running sum that nothing has normalized, and it grows with depth. In post-norm the last
-#    step is a norm already.
-# 3. The mean is right, because the mask has the mean 1. But the numbers have noise, which is different in each run, and
-#    later layers are not linear, so even the mean of the model's output changes.
-# 4. That the gradient is large before the first step says nothing about the second. Measure again after ten steps.
-# 5. Cut dy in two: dx is its first part, plus what f's backward makes of the second. So each gets its own piece, and
-#    not the whole, but x still has a path on which nothing is multiplied. The row has 32 + 12 · 32 = 416 features.
+#    step is already a norm.
+# 3. The mean is right, because the mask has mean 1. But the numbers are noisy, differently in each run, and later
+#    layers aren't linear, so even the mean of the model's output changes.
+# 4. A large gradient before the first step says nothing about the second step. Measure again after ten steps.
+# 5. Cut dy in two: dx is its first part, plus what f's backward makes of the second. So each gets only its own piece,
+#    but x still has a path on which nothing is multiplied. The row has 32 + 12 · 32 = 416 features.
 #
 # ### Exercise
 #

@@ -11,11 +11,11 @@
 # ## Only one rule
 #
 # A student has written a Transformer by hand. All shapes are right, the loss falls, and the answers get better. But her
-# encoder has never got more than a part of its gradient, and no curve shows it.
+# encoder has never received more than part of its gradient, and no curve shows it.
 #
-# Each of her parts is right, as is each of yours. What she got wrong is how they are connected, and for that there is
-# one rule, which you have met in lesson 04 (the matrix E) and in lesson 11 (the residual path): **if a value is used in
-# several places, its gradient is the sum of the gradients from all of them.**
+# Each of her parts is right, and so is each of yours. What she got wrong is how they connect. For that there is one
+# rule, which you met in lesson 04 (the matrix E) and lesson 11 (the residual path): **if a value is used in several
+# places, its gradient is the sum of the gradients from all of them.**
 
 # %% Imports
 from support.architecture import gradient_sizes
@@ -52,8 +52,8 @@ example = running_example()
 #
 # ![One vector goes two ways, and two gradients come back and add](../plots/12_transformer_fork.png)
 #
-# This is the first kind, with the numbers of row p→o at the decoder's feed-forward network. Where the ways part, the
-# gradients add, and a forgotten way raises no error.
+# This is the first kind, with the numbers of row p→o at the decoder's feed-forward network. Where the paths branch, the
+# gradients add, and a forgotten path raises no error.
 #
 # **Your line.** In the running example's cross-attention, backward has found `dk` and `dv`. Keys and values were made
 # from M, by k = M W_k + b_k and v = M W_v + b_v, so what is the gradient of M?
@@ -68,8 +68,8 @@ lesson.judge("dM", dM)
 # ## One number of E, and five lost shares
 #
 # 1. How many of the 35 logits (5 rows of 7) move if you add 0.1 to one number in the row of E for «o»?
-# 2. Of the six gradients that the decoder's layers send to M, the student keeps only that of the last layer. By how
-#    many per cent of its size is her dM wrong?
+# 2. Of the six gradients that the decoder's layers send to M, the student keeps only the last layer's. By how many
+#    percent of its size is her dM wrong?
 #
 # [In the explorer: change one number in the row of E for «o». How many of the 35 logits move?
 # Guess first.](../minitransformer/explorer/page/index.html#embed=output.z[1,3]&turn=E[3,0])
@@ -81,7 +81,7 @@ guess_missing = ...  # per cent of the size of dM
 # %% [markdown]
 # ## Eleven lessons in two cells
 #
-# Here they are again, for one sequence without a batch axis; read quickly. `at` says where a piece is ("0.cross" is the
+# Here they are again, for one sequence without a batch axis; skim them. `at` says where a piece is ("0.cross" is the
 # cross-attention of layer 0), and the dictionaries `params` and `grads` hold its weights and their gradients. Each
 # forward returns what its backward needs.
 #
@@ -284,11 +284,11 @@ params["E"] = example["E"]
 lesson.compare("logits that move, of 35", guess_logits, np.count_nonzero(np.abs(moved_logits) > 1e-9))
 
 # %% [markdown]
-# All 35 move, because E has also read «o», whose vector reaches every row by way of M.
+# All 35 move, because E has also read «o», whose vector reaches every row through M.
 #
 # ![The running example's machine, with the size of the gradient on every wire](../plots/12_transformer.png)
 #
-# Of the three gradients that add up to dE, the largest comes from the source, by the longest way.
+# Of the three gradients that add up to dE, the largest comes from the source, by the longest path.
 #
 # To prove it, we move each of the 826 parameters by an imaginary step, one after another (lesson 01), and do it again
 # with random weights and *two* layers, where dM has two shares to add.
@@ -340,8 +340,8 @@ lesson.check("all gradients of two layers with random weights", worst, 1e-12)
 # error could hide: see Going deeper.)
 #
 # > **1970.** In a master's thesis in Helsinki, Seppo Linnainmaa followed rounding errors through long computations, and
-# > found that a single pass backwards gives the derivative with respect to every intermediate result. Ten years later
-# > Bert Speelpenning wrote a compiler that derives this pass by itself. In this lesson, you have been the compiler.
+# > found that a single backward pass gives the derivative with respect to every intermediate result. Ten years later
+# > Bert Speelpenning wrote a compiler that derives this pass automatically. In this lesson, you have been the compiler.
 
 # %%
 kind, words = lesson.pick(full=("base", 37000), fast=("tiny", 370))
@@ -404,7 +404,7 @@ lesson.compare("per cent of dM that is missing", guess_missing, 100 * missing)
 # ![Each decoder layer's share of dM](../plots/12_transformer_memory.png)
 #
 # You should see bars that grow from layer 1 to layer 6. In this untrained model each decoder layer hands down about
-# half of the gradient that arrives, and the share that it sends to M shrinks with it. The student has only the top bar:
+# half of the gradient that arrives, and the share it sends to M shrinks with it. The student has only the top bar:
 # her dM is off by 57 % of its size, and the gradient of her encoder by 64 %.
 #
 # How would she notice? The angle between the encoder's wrong gradient and the right one has a cosine of 0.77, so a
@@ -418,14 +418,15 @@ lesson.compare("per cent of dM that is missing", guess_missing, 100 * missing)
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest and go on with lesson 13.
+# You can skip the rest and continue with lesson 13.
 #
 # ### The same step on a GPU
 #
 # Does the machine look different on a GPU? The library writes all its mathematics against one name, `xp`, which is
 # NumPy, or CuPy after `use_backend("cupy")`. Nothing changes in the formulas, forward or backward. What changes is
 # where the arrays live: a model that is made inside the block has its weights on the GPU, `to_device` brings an array
-# there, and `to_host` waits for a result and fetches it. A GPU adds up in another order, so the last digits may differ.
+# there, and `to_host` waits for a result and fetches it. A GPU adds in a different order, so the last digits may
+# differ.
 
 
 # %%
@@ -460,14 +461,14 @@ else:
 #
 # What multiplies δE is the gradient. In the running example the three parts have the sizes 2.045 (source), 0.990
 # (target) and 0.438 (output), and dE has 2.288. The argument for M is the same, with one name for each decoder layer.
-# What a layer reads from M also goes through all layers above it. That path is not lost: it goes through the decoder's
+# What a layer reads from M also goes through all layers above it. That path isn't lost: it goes through the decoder's
 # y, and its gradient comes back with dy.
 
 # %% [markdown]
 # ### What the check has not seen
 #
 # The two sides of the check differ by the sum of the errors g_j − ∂L/∂θ_j, each times its u_j. If the u_j are
-# independent normal numbers, this sum is normal, too, and its standard deviation is the *total error*, the root of the
+# independent normal numbers, this sum is normal too, and its standard deviation is the *total error*, the root of the
 # sum of all squared errors. Such a number is rarely near 0: fewer than 1 in 1,000 are within a thousandth of the
 # standard deviation. So if the sides agree to 1e-12 ‖g‖, a total error above 1e-9 ‖g‖ is very unlikely.
 #
@@ -475,7 +476,7 @@ else:
 # so 1e-9 ‖g‖ is 8e-6 of it, which leaves five digits. An entry that is tiny next to the others may be completely wrong.
 #
 # 8.7 million of the 63.1 million gradients are exactly 0 on our two sentences. Nearly all belong to hidden units that
-# ReLU switches off for all of their few tokens. The check confirms the zeros, but not what these entries are when a
+# ReLU switches off for all of these few tokens. The check confirms the zeros, but not what these entries are when a
 # unit is on. We trust them because the same code computes all other units.
 
 # %%
@@ -488,7 +489,7 @@ print(f"{zeros:,} of {model.num_parameters():,} gradients are exactly 0")
 # %% [markdown]
 # ### Three mistakes and what they look like
 #
-# * A decoder layer's share of dM is lost: all gradients of the encoder are wrong, and dE; those of the decoder are
+# * A decoder layer's share of dM is lost: all of the encoder's gradients are wrong, and so is dE; the decoder's are
 #   right.
 # * One use of E is forgotten: only dE is wrong. A model with untied matrices would pass the check.
 # * Queries and keys come from the encoder, values from the decoder. The shapes forbid it, unless S = T. Then it runs,
@@ -521,12 +522,12 @@ print(f"a changed last token moves earlier rows by {moved[right_attend]:.2g}; sw
 # encoder layer has one attention and two norms, a decoder layer two and three. For the base model these are six times
 # 3,152,384 and six times 4,204,032: 18.9 million in the encoder and 25.2 million in the decoder. With 37,000 rows of E
 # the total is 63,082,496. The paper prints 65 million, which fits no vocabulary near the 37,000 of its text (see
-# docs/paper.md), so a program is not proven right because it prints exactly that.
+# docs/paper.md), so a program isn't proven right because it prints exactly that.
 #
 # ## Exercise
 #
-# 1. Pre-norm, 30 minutes. Change the two layers to x + piece(Norm(x)), add one norm after each stack, and mend the
-#    backward passes. It passes when `worst_gradient` does.
+# 1. Pre-norm, 30 minutes. Change the two layers to x + piece(Norm(x)), add one norm after each stack, and fix the
+#    backward passes. You're done when `worst_gradient` passes.
 # 2. Find the culprit, 20 minutes. Multiply the gradient of one tensor of the base model by 1.001, and find it with
 #    directions u that are 0 in half of the tensors. How many forward passes do you need?
 #
@@ -537,10 +538,10 @@ print(f"a changed last token moves earlier rows by {moved[right_attend]:.2g}; sw
 # 1. The source has 7 tokens, the target 5. What is the shape of the weights of cross-attention, and of dM?
 # 2. Can the encoder's backward pass start before the decoder's is done?
 # 3. A source is padded. Does the row of dM of a padded token get any gradient?
-# 4. Your model agrees with the complex step to 15 digits along random directions, and does not learn. Name three
+# 4. Your model agrees with the complex step to 15 digits along random directions, but doesn't learn. Name three
 #    possible reasons.
-# 5. *Somewhere else.* A model sends its rows 12 times through one and the same layer, with one set of weights, as
-#    ALBERT does. What is the gradient of these weights? What does the check along a random direction move?
+# 5. *Somewhere else.* A model sends its rows 12 times through the same layer, with one set of weights, as ALBERT does.
+#    What is the gradient of these weights? What does the check along a random direction move?
 
 # %% [markdown]
 # ## Answers
@@ -557,10 +558,10 @@ print(f"a changed last token moves earlier rows by {moved[right_attend]:.2g}; sw
 # 1. (H, 5, 7), one matrix for each head. dM is (7, C).
 # 2. No. It starts with dM, and the last share of dM comes from decoder layer 1, which backward visits last.
 # 3. No. Nobody attends to it, so its weights, its dk and its dv are 0, and so is its row of dM.
-# 4. For example: a mask that lets the decoder see the answer, targets that are not shifted, a learning rate that is far
-#    too large or too small, gradients that are not set to 0 between steps, padding that counts in the loss.
+# 4. For example: a mask that lets the decoder see the answer, targets that aren't shifted, a learning rate that is far
+#    too large or too small, gradients that aren't set to 0 between steps, padding that counts in the loss.
 # 5. The sum of 12 gradients, one for each time. θ has the weights once, so u has one part for them, and the imaginary
-#    step is felt in all 12 places; in one place alone, it would check one of 12 shares. An example with one number: y =
+#    step is felt in all 12 places; in just one place, it would check one of 12 shares. An example with one number: y =
 #    weight³ x, with weight 2 and x = 1, has three shares of weight² = 4, and the slope 12.
 #
 # ### Exercise

@@ -3,7 +3,7 @@
 #
 # [![The Transformer, with the optimizer lit](../plots/13_adam_noam_map.png)](../plots/00_reverse_whole.png)
 #
-# **The gradient says in which direction each parameter should move, but how far should it move?**
+# **The gradient says which direction each parameter should move in, but how far should it move?**
 #
 # 11 min, with a pencil 30, going deeper 5 · runs in 10 s (fast: 10 s) · needs 03, 06, 11, 12 · difficulty 3 of 5 ·
 # paper: section 5.3, equation 3
@@ -17,10 +17,10 @@
 # 0.0000115, has moved by 0.00000001, which is 118,000 times less. A rate that suits the second would make the first fly
 # off.
 #
-# Count a parameter in units ten times smaller: θ is ten times as large then, g a tenth, and for the same move lr must
-# be 100 times as large. Why should one rate suit two parameters? Adam, the paper's optimizer, has a different answer:
-# all parameters move about equally far, by lr. And lr changes during training, in a curve named after Noam Shazeer, one
-# of the paper's authors.
+# Measure a parameter in units ten times smaller. Then θ is ten times as large, g is a tenth, and for the same move lr
+# must be 100 times as large. Why should one rate suit both parameters? Adam, the paper's optimizer, has a different
+# answer: all parameters move about equally far, by lr. And lr changes during training, in a curve named after Noam
+# Shazeer, one of the paper's authors.
 
 # %% Imports
 from support.lab import BLUE, GREEN, GREY, ORANGE, VOCABULARY, begin, error, plt
@@ -77,7 +77,7 @@ print(f"sizes {np.abs(g[not_zero]).min():.3g} to {np.abs(g).max():.3g}")
 # %% [markdown]
 # ## Divide the gradient by its own size
 #
-# Divide g by something of its own size, and lr is simply a distance in θ. Adam keeps two running means for each
+# If you divide g by something of its own size, lr is simply a distance in θ. Adam keeps two running means for each
 # parameter, one of the gradient and one of its square, and both begin at 0:
 #
 #     m₁ ← β₁ m₁ + (1 − β₁) g           β₁ = 0.9
@@ -96,7 +96,7 @@ print(f"sizes {np.abs(g[not_zero]).min():.3g} to {np.abs(g).max():.3g}")
 # and not to 1, since the rest, β₁^step, is the factor of the 0 at the beginning.
 #
 # **Your line.** A parameter has had the gradients 2, 4 and 3, so its m₁ is 0.1 · (3 + 0.9 · 4 + 0.81 · 2) = 0.822,
-# which is less than each of the three. Make a proper mean of it.
+# which is less than any of the three. Turn it into a proper mean.
 
 # %%
 three = 0.1 * (3 + 0.9 * 4 + 0.81 * 2)  # m₁ after three steps
@@ -136,8 +136,8 @@ def adam_step(theta, g, m1, m2, step, lr, beta1=0.9, beta2=0.98, eps=1e-9):
 #              θ = 0.271 + 0.001 · 0.895/√1.022 = 0.271 + 0.000885
 #
 # In the first step the size of g cancels: m̂₁ = g and √m̂₂ = |g|. The parameter moves by lr against the sign of g, and
-# so does every other one whose g is not 0. **Adam does not ask how large a gradient is, but how large it is compared
-# with what it has been.** Here are the gradients of E, and how much its entries change in the first step:
+# so does every other one whose g isn't 0. **Adam doesn't ask how large a gradient is, but how large it is compared with
+# what it has been.** Here are the gradients of E, and how much its entries change in the first step:
 
 # %%
 zeros = np.zeros_like(start)
@@ -150,7 +150,7 @@ lesson.save(figure, "numbers")
 # %% [markdown]
 # ![The gradient of E, and its first step](../plots/13_adam_noam_numbers.png)
 #
-# The row of «pad» has no gradient above 0.001 in size, and moves just as far.
+# The row of «pad» has no gradient above 0.001 in size, yet it moves just as far.
 #
 # ## One step for everybody
 #
@@ -177,9 +177,9 @@ for lr in after:
 lesson.compare("loss after one step with lr = 0.01", guess, after[0.01])
 
 # %% [markdown]
-# With lr = 0.001 the loss falls from 0.111 to 0.070, and with lr = 0.01 it *rises* to 2.15. Each weight has changed in
-# its last digit only, but all have moved at once, each as if the others stood still. The prediction was −0.64, and no
-# loss can be negative.
+# With lr = 0.001 the loss falls from 0.111 to 0.070, and with lr = 0.01 it *rises* to 2.15. Each weight has changed
+# only in its last digit, but all have moved at once, each as if the others stood still. The prediction was −0.64, and
+# no loss can be negative.
 #
 # [In the explorer: which learning rate takes the loss lowest in one step? Guess
 # first.](../minitransformer/explorer/page/index.html#embed=output.L&turn=lr&steps=1&lr=0.001&weights=trained)
@@ -201,14 +201,14 @@ lesson.compare("loss after one step with lr = 0.01", guess, after[0.01])
 #
 #     lr = C^−0.5 · min(step^−0.5, step · warmup^−1.5)
 #
-# The two branches meet where step^−0.5 = step · warmup^−1.5, which means step = warmup. There is the peak, with lr =
+# The two branches meet where step^−0.5 = step · warmup^−1.5, which means step = warmup. The peak is there, with lr =
 # 1/√(C · warmup): 6.99e-4 for the base model (C = 512), 4.94e-4 for the big one (C = 1024). Step 1 has only 1.75e-7. In
 # the layer above, with C = 512 and one token, a first step of 6.99e-4 would change y by 0.29, and one of 1.75e-7
 # changes it by 0.00007.
 #
-# There are two traps. At step 0 the formula divides by zero, so count from 1 (PyTorch's LambdaLR begins at 0). And much
-# code calls a factor in front of the formula the learning rate. Then "lr = 2" means twice this curve, with a peak of
-# 1.40e-3.
+# There are two traps. At step 0 the formula divides by zero, so count from 1 (PyTorch's LambdaLR begins at 0). And a
+# lot of code uses the name "learning rate" for a factor in front of the formula. Then "lr = 2" means twice this curve,
+# with a peak of 1.40e-3.
 
 
 # %%
@@ -217,7 +217,7 @@ def noam(step, C, warmup=4000, factor=1.0):
 
 
 # %% [markdown]
-# An optimizer has no gradient to test, but in 100 steps with random gradients of very different sizes, it must arrive
+# An optimizer has no gradient to test, but in 100 steps with random gradients of very different sizes, ours must arrive
 # where the library's does.
 
 # %%
@@ -254,24 +254,24 @@ lesson.save(figure)
 # %% [markdown]
 # ![The loss after one step of Adam, and the Noam schedule](../plots/13_adam_noam.png)
 #
-# The loss after one step dips near 0.001 and then climbs, while the prediction falls for ever. On the right, all three
+# The loss after one step dips near 0.001 and then climbs, while the prediction falls forever. On the right, all three
 # curves peak at step 4,000.
 
 # %% [markdown]
 # > **2014.** Diederik Kingma and Jimmy Ba, two doctoral students, published Adam. It divides by the root of a mean of
-# > squares, as Geoffrey Hinton's RMSprop had done in 2012, and corrects both means for their beginning. In 2017 the
+# > squares, as Geoffrey Hinton's RMSprop had done in 2012, and corrects both means for starting at 0. In 2017 the
 # > Transformer was trained with it, and Ilya Loshchilov and Frank Hutter took weight decay out of the gradient: AdamW.
 
 # %% [markdown]
 # ## Weights that learn from rounding noise
 #
 # Of our 31 zero gradients, 13 belong to a hidden feature that ReLU holds at 0, and 18 to the biases of the keys in the
-# three attentions. A key bias b_k adds q_t·b_k to all scores of a row, and the softmax ignores what is added to all of
+# three attentions. A key bias b_k adds q_t·b_k to all scores of a row, and the softmax ignores anything added to all of
 # them. So the gradient of b_k is exactly 0, and it "never learns", as lesson 06 said. But in floating point the terms
 # of this 0 cancel only up to rounding noise.
 #
-# **Your guess.** We train the model for 100 steps in float32. How far have the key biases moved then, compared with the
-# query biases, which do matter?
+# **Your guess.** We train the model for 100 steps in float32. How far have the key biases moved by then, compared with
+# the query biases, which do matter?
 
 # %%
 guess = ...  # distance of the key biases / distance of the query biases, in float32
@@ -308,7 +308,7 @@ lesson.compare("key biases over query biases, in float32", guess, moved_by["floa
 # In float64 the noise is far below ε, and the key biases stay where they are. In float32 the noise is about 5e-9,
 # millions of times smaller than the gradients of the query biases (0.11). But it is above ε = 1e-9, and Adam divides by
 # its size. So the key biases move by about 0.004, nearly as far as the query biases, which move by 0.005. The loss
-# cannot see it, but two correct implementations, compared after training, differ here.
+# can't see it, but two correct implementations, compared after training, differ here.
 #
 # **In papers:** m₁ and m₂ are m and v, estimates of the *first* and *second moment*, dividing by 1 − β^step is *bias
 # correction* (Kingma and Ba 2014), and the Noam schedule is *linear warm-up* with *inverse square root decay*.
@@ -316,7 +316,7 @@ lesson.compare("key biases over query biases, in float32", guess, moved_by["floa
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest and go on with lesson 14.
+# You can skip the rest and continue with lesson 14.
 #
 # ### Is a step never longer than lr?
 #
@@ -327,9 +327,9 @@ lesson.compare("key biases over query biases, in float32", guess, moved_by["floa
 #        ≤ (1 − β₁) √(Σ_i (β₁²/β₂)^i) · √(Σ_i β₂^i g_i²)
 #        = (1 − β₁) / √(1 − β₁²/β₂) · √m₂ / √(1 − β₂)                   if β₁² < β₂
 #
-# So m₁/√m₂ is at most 1.70 with the paper's β₁ and β₂, and 7.27 with PyTorch's β₂ = 0.999. It reaches this bound if the
-# two factors under the sum are in proportion, which makes g_i proportional to (β₁/β₂)^i, a gradient that grows by β₂/β₁
-# = 1.089 in every step, as in a run that begins to diverge. The steps are longest when you least want it.
+# So m₁/√m₂ is at most 1.70 with the paper's β₁ and β₂, and 7.27 with PyTorch's β₂ = 0.999. It reaches this bound if
+# the two factors under the sum are proportional, which makes g_i proportional to (β₁/β₂)^i, a gradient that grows by
+# β₂/β₁ = 1.089 in every step, as in a run that begins to diverge. The steps are longest when you least want them to be.
 
 # %%
 longest = {}
@@ -348,9 +348,9 @@ for beta2 in (0.98, 0.999):
 #
 # Take a loss with two parameters, a long valley: ½ (100 θ_1² + 0.01 θ_2²), from (1, 1). Gradient descent, which
 # libraries call SGD, must keep lr below 2/100, as lesson 24 shows. After 400 steps with 0.019 it still has 0.93 of its
-# way along the flat axis to go, while Adam, with 0.02, has arrived. Now turn the valley by 45°. Both parameters see
-# mostly the steep direction, and Adam, too, has 0.97 left. It keeps one size for each parameter, and it knows no
-# directions.
+# way along the flat axis to go, while Adam, with 0.02, has arrived. Now rotate the valley by 45°. Both parameters see
+# mostly the steep direction, and Adam, too, has 0.97 left. It keeps one size for each parameter, and knows nothing
+# about directions.
 
 # %%
 steepness = np.array([100.0, 0.01])
@@ -376,10 +376,10 @@ print("left of the way along the flat axis:", *(f"{name} {left:.2f}," for name, 
 # %% [markdown]
 # ### Clipping
 #
-# The paper does not mention it, but most later code does it: if the length ‖g‖ of all gradients together is more than a
-# limit, multiply all of them by limit/‖g‖. The direction stays. With SGD this makes the step short. With Adam it does
-# not: multiply all gradients of a run by 0.1, and m̂₁/√m̂₂ stays the same, except for ε. Clipping only keeps a single
-# batch with huge gradients from filling m₁ and m₂.
+# The paper doesn't mention it, but most later code does it: if the length ‖g‖ of all gradients together is more than a
+# limit, multiply all of them by limit/‖g‖. The direction stays the same. With SGD this makes the step short. With Adam
+# it doesn't: multiply all gradients of a run by 0.1, and m̂₁/√m̂₂ stays the same, except for ε. Clipping only keeps a
+# single batch with huge gradients from filling m₁ and m₂.
 
 # %%
 ends = []
@@ -394,9 +394,9 @@ lesson.check("all gradients times 0.1: the same weights after 100 steps, except 
 # ## Exercise
 #
 # 1. Keyboard, 5 minutes. Leave the correction out of `adam_step`, and take the running example's first step with lr =
-#    0.001 and β₂ = 0.98, then with PyTorch's 0.999. First predict the length of the two steps, and the loss: read it
-#    from the picture of one step.
-# 2. Pencil, 10 minutes. A model has 100 weight arrays, and its author increases the step once for each array. At which
+#    0.001 and β₂ = 0.98, then with PyTorch's 0.999. First predict the length of the two steps, and the loss, which you
+#    can read from the picture of one step.
+# 2. Pencil, 10 minutes. A model has 100 weight arrays, and its author increases the step once for each array. At what
 #    true step is the peak, and how does lr at the true step 4,000 compare with the right one?
 #
 # Exercises with a checker: `minitransformer start 13`.
@@ -405,11 +405,11 @@ lesson.check("all gradients times 0.1: the same weights after 100 steps, except 
 #
 # 1. A colleague multiplies the loss by 100. What changes with SGD, with Adam, and with clipped SGD?
 # 2. You double the warm-up from 4,000 to 8,000. What happens to the peak, and to the rate at step 20,000?
-# 3. A model does not share E with its output, and a token is rare: its row of E has the gradient 0 for thousands of
+# 3. A model doesn't share E with its output, and a token is rare: its row of E has a gradient of 0 for thousands of
 #    steps, then g once. How long is that step?
 # 4. The gradients are pure noise with mean 0. How long is a typical step of Adam?
 # 5. *Somewhere else.* A thermostat keeps a running mean, mean ← 0.99 mean + 0.01 reading, which begins at 0. The room
-#    has 20 degrees all the time. What does it show after 10 readings, and what should it divide by?
+#    stays at 20 degrees. What does the thermostat show after 10 readings, and what should it divide by?
 
 # %% [markdown]
 # ## Answers
@@ -417,19 +417,20 @@ lesson.check("all gradients times 0.1: the same weights after 100 steps, except 
 # ### Do you remember?
 #
 # 1. It adds the same number to all scores of a row, so no attention weight changes, and its gradient is 0.
-# 2. Hardly at all: p − p* is almost 0 there, and with it every gradient further back. (Adam divides by that size, and
+# 2. Hardly at all: p − p* is almost 0 there, and so is every gradient further back. (Adam divides by that size, and
 #    moves on.)
-# 3. All weights of all sub-layers, and all by the learning rate, so that each sub-layer added much the same to every
-#    row.
+# 3. All weights of all sub-layers, and each by the learning rate, so that each sub-layer added nearly the same thing to
+#    every row.
 #
 # ### Questions
 #
 # 1. SGD: the steps are 100 times as long, and it may diverge. Adam: nothing, except that ε counts less. Clipped SGD:
 #    nothing where the gradient was above the limit before.
 # 2. The peak comes at 8,000 and is lower by a factor of √2. At step 20,000 nothing changes, because the falling branch
-#    does not contain the warm-up.
-# 3. m₁ = 0.1 g, m₂ = 0.02 g², and the corrections are 1: about 0.71 lr. In the next steps it moves on, as m₁ decays.
-# 4. m₁ has the variance (1 − β₁)² Σ_i β₁^2i = (1 − β₁)/(1 + β₁) times that of g, and m₂ estimates that of g: about
+#    doesn't contain the warm-up.
+# 3. m₁ = 0.1 g, m₂ = 0.02 g², and the corrections are 1: about 0.71 lr. In the next steps it keeps moving, as m₁
+#    decays.
+# 4. m₁ has variance (1 − β₁)² Σ_i β₁^2i = (1 − β₁)/(1 + β₁) times that of g, and m₂ estimates that of g: about
 #    √(0.1/1.9) = 0.23 lr, in a random direction.
 # 5. It shows 1.91 degrees. The factors of its readings add up to 1 − 0.99¹⁰ = 0.0956, and divided by their sum the mean
 #    is 20 from the first reading on.

@@ -3,7 +3,7 @@
 #
 # [![The target embedding, the loss and decoding](../plots/14_copy_reverse_map.png)](../plots/00_reverse_whole.png)
 #
-# **A model writes one token at a time; how can it learn all tokens of an answer at once?**
+# **A model writes one token at a time, so how can it learn all tokens of an answer at once?**
 #
 # 12 min, with a pencil 30, going deeper 4 · runs in 60 s (fast: 10 s) · needs 00, 03, 07, 09, 12, 13 · difficulty 3 of
 # 5 · paper: sections 3.1, 3.5 and 5.4
@@ -11,12 +11,12 @@
 # ## Five runs, or one?
 #
 # Noor has all the parts now, as you do, and begins to teach our tiny model to write "pots". To write it, the model runs
-# its decoder five times: for «p», for «o», for «t», for «s» and for eos. If she trains it in the same way, each run
-# must wait for the token that the one before has chosen, and an answer of 1,000 tokens takes 1,000 runs. And if the
-# first run writes «t» instead of «p», the second should learn what comes after a «t» that nobody wanted.
+# its decoder five times: for «p», for «o», for «t», for «s» and for eos. If she trains it the same way, each run must
+# wait for the token chosen by the run before, and an answer of 1,000 tokens takes 1,000 runs. And if the first run
+# writes «t» instead of «p», the second would have to learn what comes after a «t» that nobody wanted.
 #
 # The paper trains all five tokens in one run, and for that it gives the decoder the answer as an *input*. Noor asks
-# what everybody asks who sees this for the first time: how is that fair?
+# what everyone asks on seeing this for the first time: how is that fair?
 
 # %% Imports
 from support.chart import copy_and_reverse, shift_table
@@ -41,18 +41,18 @@ example = load_example()
 # %% [markdown]
 # ## Do you remember?
 #
-# 1. (07) A model sees its answers through a hole in the mask. Why does the training loss not give it away?
+# 1. (07) A model sees its answers through a hole in the mask. Why doesn't the training loss give it away?
 # 2. (03) Each row of dz sums to 0, with label smoothing or without it. Why?
-# 3. (12) The memory feeds all decoder layers. How does its gradient come together?
+# 3. (12) The memory feeds all decoder layers. How is its gradient put together?
 #
 # (The answers are at the end.)
 #
 # ## Random letters, and a ninth one
 #
-# 1. A trained copy model is in the middle of a word, and you replace all letters that it has written so far by random
+# 1. A trained copy model is in the middle of a word, and you replace all the letters it has written so far with random
 #    ones. How many of its next letters are still right?
-# 2. It was taught words of 1 to 8 letters. How many words of 9 letters does it copy without a mistake? Would a model
-#    that reverses get further?
+# 2. It was trained on words of 1 to 8 letters. How many words of 9 letters does it copy without a mistake? Would a
+#    model that reverses get further?
 
 # %%
 guess_random = ...  # per cent of the letters that copy gets right after random ones
@@ -62,7 +62,7 @@ guess_nine = ...  # per cent of the words of 9 letters that it copies without a 
 # ## Shift by one
 #
 # The decoder gets T tokens and returns T rows of logits, and row t must write the answer's token number t. It may know
-# the tokens before it, but no more. Two things together see to that:
+# the tokens before it, but nothing more. Two things together ensure that:
 #
 # * **The shift.** The decoder's input, `target_in`, is the answer moved one place to the right, with bos in front. What
 #   it must write, `target_out`, is the answer and eos.
@@ -91,8 +91,8 @@ lesson.save(shift_table(TARGET_IN, TARGET_OUT, p_right), "shift")
 # %% [markdown]
 # ![What each row of the decoder can see, and what it must write](../plots/14_copy_reverse_shift.png)
 #
-# The last column is what the tiny model gives to the right token. No row can see the token that it must write. Without
-# the shift, row t would read that very token, and without the mask it would find it one place further on. Either
+# The last column is what the tiny model gives to the right token. No row can see the token it must write. Without
+# the shift, row t would read that very token, and without the mask it would find it one position further on. Either
 # mistake makes the loss worthless.
 #
 # ## Why it is fair
@@ -103,35 +103,35 @@ lesson.save(shift_table(TARGET_IN, TARGET_OUT, p_right), "shift")
 #     p("pots", eos) = p("p") · p("o" after "p") · p("t" after "po") · p("s" after "pot") · p(eos after "pots")
 #              0.575 = 0.953  · 0.697            · 0.945             · 0.917              · 0.999
 #
-# This is no assumption about language, but the definition of conditional probability, used four times. And look at what
-# each factor asks: *if* the tokens so far are these, what comes next? **The tokens so far are a part of the question,
-# so they may be an input; only the answer to the question may not.**
+# This isn't an assumption about language. It is the definition of conditional probability, used four times. And look at
+# what each factor asks: *if* the tokens so far are these, what comes next? **The tokens so far are part of the
+# question, so they may be an input. Only the answer to the question may not.**
 #
-# The logarithm makes it a sum, and the loss is the mean over the T tokens:
+# The logarithm turns it into a sum, and the loss is the mean over the T tokens:
 #
 #     ln p("pots", eos) = −0.048 − 0.361 − 0.057 − 0.087 − 0.001 = −0.554
 #     L = 0.554 / 5 = 0.1108
 #
 # When the model *writes*, it has to produce the tokens before row t first. In *training* they are in the data, no term
-# has to wait for another, and all T terms are computed in parallel. (This does not make them independent, since they
+# has to wait for another, and all T terms are computed in parallel. (This doesn't make them independent, since they
 # share all the weights.) Whatever the model would have written, the next row reads the right token.
 #
 # > **1989.** Williams and Zipser gave recurrent networks the right output of the step before instead of their own, and
-# > called it *teacher forcing*. In 2015 Bengio, Vinyals, Jaitly and Shazeer feared that a model which has read only
+# > called it *teacher forcing*. In 2015 Bengio, Vinyals, Jaitly and Shazeer feared that a model that has read only
 # > right tokens goes astray after its first mistake, and let it read its own now and then. Two years later Shazeer was
 # > one of the paper's authors.
 
 # %% [markdown]
 # ## The loss of a batch
 #
-# Answers differ in length, and the short ones are filled up with padding, which must not count, since nobody asks what
-# comes after eos. Let N be the number of tokens that count, 5 + 3 = 8 for "pots" and "ot". From lesson 03 we know p*,
-# the probabilities that the loss wants: 1 for the right token, or a little less with label smoothing.
+# Answers differ in length, and the short ones are padded. The padding must not count, since nobody asks what comes
+# after eos. Let N be the number of tokens that count, 5 + 3 = 8 for "pots" and "ot". From lesson 03 we know p*, the
+# probabilities that the loss wants: 1 for the right token, or a little less with label smoothing.
 #
 #     L     = −(1/N) Σ_n Σ_w p*_nw ln p_nw        n counts the N tokens, w the vocabulary
 #
 # **Your line.** "pots" and "ot" are learned together. Before you read on, write the gradient of the logits of row p→o
-# in this batch, from `p[1]` and `p_star[1]`, its probabilities and those that the loss wants.
+# in this batch, from `p[1]` and `p_star[1]`, its probabilities and the ones the loss wants.
 
 # %%
 p_star = np.eye(7)[example.target_out[0]]  # (T, V), of "pots", without label smoothing
@@ -139,7 +139,7 @@ dz_row = ...  # your line: dz of row p→o, (V,), in the batch of "pots" and "ot
 lesson.judge("dz_row", dz_row)
 
 # %% [markdown]
-# The row's own term has the gradient p − p* (lesson 03), and it is one of the N terms whose mean is the loss:
+# The row's own term has gradient p − p* (lesson 03), and it is one of the N terms whose mean is the loss:
 #
 #     dz_nw = (p_nw − p*_nw) / N                  and dz = 0 at padding, because L does not contain it
 #
@@ -174,9 +174,9 @@ lesson.check("dz against the library's", error(dz, cross_entropy_backward(1.0, c
 # %% [markdown]
 # ## One run is five runs
 #
-# Is one run really the same as five? Cut `target_in` after its place t, as if the rest had not been written yet. Rows 0
-# to t do not change if none of them could see the rest. Row 3 has read «t». If it reads another token, how many of the
-# five rows of logits change?
+# Is one run really the same as five? Cut `target_in` after position t, as if the rest hadn't been written yet. Rows 0
+# to t don't change if none of them could see the rest. Row 3 has read «t». If it reads a different token, how many of
+# the five rows of logits change?
 #
 # [In the explorer: set x_0 of row t→s, which is row 3, to 3. Does the logit of «o» in row p→o move? Guess
 # first.](../minitransformer/explorer/page/index.html#embed=output.z[1,3]&turn=target.x[3,0])
@@ -193,8 +193,8 @@ lesson.compare("rows of logits that change", guess_rows, np.count_nonzero(change
 
 # %% [markdown]
 # Only that row and the one after it change. So five runs over growing inputs give the same logits as one run over all
-# of it. And L is a sum of one term for each row, so the gradients of the five runs add up to that of the one run, in
-# all parameters of the tiny model.
+# of it. And L is a sum of one term for each row, so the gradients of the five runs add up to the gradient of the one
+# run, in all parameters of the tiny model.
 
 # %%
 L, dz = loss_and_gradient(z, example.target_out, eps=0.0)
@@ -218,10 +218,10 @@ lesson.check("all gradients: one run, and the sum of five", apart, 1e-10)
 # %% [markdown]
 # ## The whole training
 #
-# Here is the whole training, and every line is a lesson: the batch and its shift, the forward pass (12), the loss (03),
-# the backward pass (12), the learning rate and Adam (13). Two models learn from random words of 1 to 8 letters, one to
-# copy them, `abca -> abca`, and one to reverse them, `abca -> acba`. Each has 30,624 parameters in one layer per stack,
-# with two heads.
+# Here is the whole training run, and every line is a lesson: the batch and its shift, the forward pass (12), the loss
+# (03), the backward pass (12), the learning rate and Adam (13). Two models learn from random words of 1 to 8 letters,
+# one to copy them, `abca -> abca`, and one to reverse them, `abca -> acba`. Each has 30,624 parameters in one layer per
+# stack, with two heads.
 
 
 # %%
@@ -263,9 +263,9 @@ for name in ("copy", "reverse"):
 # %% [markdown]
 # ## Two models, opened
 #
-# The decoder gets the source through cross-attention alone, so we know where a good model should look. To write its
-# letter, row t of the copy model needs the source's letter number t, and row t of the reverse model the one that stands
-# t places before the last: a diagonal and an anti-diagonal.
+# The decoder gets the source only through cross-attention, so we know where a good model should look. To write its
+# letter, row t of the copy model needs the source's letter number t, and row t of the reverse model needs the letter t
+# positions before the last: a diagonal and an anti-diagonal.
 
 # %%
 WORD = "equation"  # eight different letters, held out of training
@@ -280,8 +280,8 @@ lesson.save(copy_and_reverse(WORD, maps, lengths, curve))
 # ![Attention of both models on one word, and words right at each length](../plots/14_copy_reverse.png)
 #
 # White is a weight of 0, and the darkest blue is 1. You should see the diagonal and the anti-diagonal, and two curves
-# that stay near 100 % up to 8 letters and then fall off a cliff. (The last row writes eos, for which it needs no
-# letter.) Each row is named by the letter that it *writes*, and has *read* the one before: in the copy model, the row
+# that stay near 100 % up to 8 letters and then fall off a cliff. (The last row writes eos, and needs no letter for
+# that.) Each row is named by the letter that it *writes*, and has *read* the one before: in the copy model, the row
 # that has read q looks at u. If your line is shifted by one column, you named the rows by what they read. If the curve
 # is low at every length, although the loss is fine, look at your start token and your shift. (In fast mode the training
 # is too short.)
@@ -289,7 +289,7 @@ lesson.save(copy_and_reverse(WORD, maps, lengths, curve))
 # ## A model that hardly listens to itself
 #
 # Must a model that has read only right letters go astray after its first mistake? We replace every letter of
-# `target_in` by a random one, and ask for the letters after them.
+# `target_in` with a random one, and ask for the letters after them.
 
 # %%
 alone = {}
@@ -305,13 +305,13 @@ lesson.compare("per cent of words right, at 9 letters", guess_nine, curve["copy"
 
 # %% [markdown]
 # *The model hardly listens to itself.* Copy gets at least 95 % of them right, and reverse at least 70 %. By chance it
-# would be 3.8 %. The maps say why: row t looks at a *place*, whatever letter it has just read, so in these tasks one
-# mistake does little harm. In text, where the next word depends on the last ones, it can do more.
+# would be 3.8 %. The maps show why: row t looks at a *place*, whatever letter it has just read, so in these tasks one
+# mistake does little harm. In text, where the next word depends on the previous ones, it can do more.
 #
-# *And places end.* Some words of 9 letters are still copied, hardly any are reversed, and from 11 letters on nothing is
-# right. The paper chose sinusoids because they "may allow the model to extrapolate to sequence lengths longer than the
-# ones encountered during training" (section 3.5). They may: Going deeper has scores that copy words of any length, but
-# our training did not find them. Training gives what we ask for, and nobody asked for longer words.
+# *And positions run out.* Some words of 9 letters are still copied, hardly any are reversed, and from 11 letters on
+# nothing is right. The paper chose sinusoids because they "may allow the model to extrapolate to sequence lengths
+# longer than the ones encountered during training" (section 3.5). They may: Going deeper has scores that copy words of
+# any length, but our training didn't find them. Training gives what we ask for, and nobody asked for longer words.
 #
 # **In papers:** reading the right tokens in training is *teacher forcing*, the worry that a model then trips over its
 # own mistakes *exposure bias* (Ranzato et al. 2015), a model that writes from left to right *autoregressive*, and words
@@ -320,20 +320,20 @@ lesson.compare("per cent of words right, at 9 letters", guess_nine, curve["copy"
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest and go on with lesson 15.
+# You can skip the rest and continue with lesson 15.
 #
 # ### Three mistakes, measured
 #
 # *No shift.* Let the decoder read `target_out` itself. After 500 steps the loss of a copy model is at the floor that
-# label smoothing leaves (0.639 nats for V = 29, lesson 03), and in held-out words it predicts every token. Then let it
-# write, and no word is right, because it has learned to repeat its input, and all it gets now is bos.
+# label smoothing leaves (0.639 nats for V = 29, lesson 03), and in held-out words it predicts every token. But when you
+# let it write, no word is right: it has learned to repeat its input, and now all it gets is bos.
 #
 # *Padding counted.* In the training batches 38 % of all places are padding. If they count, the loss of a word depends
 # on the longest word in its batch, and much of each gradient teaches the model to write padding.
 #
 # *Another start token.* Suppose decoding starts from eos, although training started from bos. Only one token is
-# different, but all rows see it. The printed table shows what happens, and how much breaks is a matter of chance,
-# because no training example began that way.
+# different, but all rows see it. The printed table shows what happens. How much breaks is a matter of chance, because
+# no training example began that way.
 
 
 # %%
@@ -370,8 +370,8 @@ for start, token in (("bos", BOS), ("eos", EOS), ("padding", PAD), ("the letter 
 #     PE_t · PE_j = Σ_i [ sin(t·rate_i) sin(j·rate_i) + cos(t·rate_i) cos(j·rate_i) ] = Σ_i cos((t − j)·rate_i)
 #
 # At j = t every cosine is 1. Elsewhere the term i = 0, cos(t − j), is less than 1, because 0 is the only whole number
-# among the multiples of 2π. So the score is largest at j = t, and at j = t alone. Multiply all scores by a number that
-# is large enough for the longest word, and attention copies it. We check 64 places.
+# among the multiples of 2π. So the score is largest at j = t, and only at j = t. Multiply all scores by a number that
+# is large enough for the longest word, and attention copies it. We check 64 positions.
 
 # %%
 places, rates = np.arange(64), 10000.0 ** (-2 * np.arange(16) / 32)
@@ -393,10 +393,11 @@ lesson.check("smallest weight on the right place", (np.diag(sharp) / sharp.sum(a
 #
 # ## Questions
 #
-# 1. An answer has 8 letters. How many runs of the decoder does a training step need for it, and how many does writing?
-# 2. The training loss goes to its floor on *random* answers, new ones in every batch. What is wrong?
-# 3. A student leaves the padding out of the sum, but divides by all B·T places. Which gradients change?
-# 4. In `aaaa` any of the four letters would do. Why does the reverse model look at the mirror place?
+# 1. An answer has 8 letters. How many runs of the decoder does a training step need for it, and how many does writing
+#    it take?
+# 2. The training loss reaches its floor on *random* answers, new ones in every batch. What is wrong?
+# 3. A student leaves the padding out of the sum, but divides by all B·T positions. Which gradients change?
+# 4. In `aaaa` any of the four letters would do. Why does the reverse model look at the mirror position?
 # 5. *Somewhere else.* A model writes pictures of 28 × 28 pixels, one pixel after another. What are target_in and
 #    target_out? How many runs does a training step take for a picture, and how many does writing one? Could it go from
 #    the last pixel to the first?
@@ -410,16 +411,16 @@ lesson.check("smallest weight on the right place", (np.diag(sharp) / sharp.sum(a
 #    answer to read yet.
 # 2. p and p* both sum to 1, so their difference sums to 0. The same number added to all logits of a row changes
 #    nothing.
-# 3. It is a sum: each layer's cross-attention sends back a gradient of its own, for its keys and its values.
+# 3. It is a sum: each layer's cross-attention sends back its own gradient, for its keys and its values.
 #
 # ### Questions
 #
 # 1. One, with 9 rows. Nine, one for each token, eos included.
-# 2. The answer leaks, since random answers cannot be predicted. Look at the shift, at the causal mask, and for pieces
+# 2. The answer leaks, since random answers can't be predicted. Look at the shift, at the causal mask, and for pieces
 #    of the answer in the source.
 # 3. All of them, by the same factor N/(B·T). The factor differs from batch to batch, so batches with much padding count
 #    less. Adam hides most of it, because it divides by the size of the gradient.
-# 4. It goes by places. Only the mirror place was right for all words of the training, and it cannot know beforehand
+# 4. It goes by position. Only the mirror position was right for all training words, and the model can't know in advance
 #    that this word is special.
 # 5. The 784 pixels, one place to the right and with a start in front, and the pixels as they are. (No end is needed, as
 #    all pictures have one length.) One run, and 784. It could: the product of conditional probabilities is the same

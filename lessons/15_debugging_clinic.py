@@ -3,7 +3,7 @@
 #
 # [![The whole Transformer](../plots/15_debugging_clinic_map.png)](../plots/00_reverse_whole.png)
 #
-# **The model learns, so is it right? And if it is not, which test finds which bug?**
+# **The model learns, so is it right? And if it isn't, which test finds which bug?**
 #
 # 12 min, with a pencil 30, going deeper 5 · runs in 60 s (fast: 10 s) · needs 01, 03, 04, 07, 09, 10, 14 · difficulty 3
 # of 5 · paper: section 3
@@ -14,9 +14,9 @@
 # falls, the pictures look right, and 31 of 33 gradients may be nonsense.
 #
 # Today you are the doctor. Ten copies of this library wait in your clinic, each with one planted bug, six of them from
-# published code, and all of them run without complaint. You will not see the bugs, only what six tools say about them,
-# which you first try on the healthy library. One case we solve together, nine are yours, and the key is the last thing
-# on this page.
+# published code, and all of them run without complaint. You won't see the bugs, only what six tools say about them.
+# First you try the tools on the healthy library. We solve one case together, nine are yours, and the key is the last
+# thing on this page.
 
 # %% Imports
 import dataclasses
@@ -42,8 +42,8 @@ lesson = begin("15_debugging_clinic")
 # %% [markdown]
 # ## Do you remember?
 #
-# 1. (01) One gradient is twice the true one everywhere, another is wrong in three entries. What do you look for?
-# 2. (12) One number checks 63 million gradients. What does it not tell you?
+# 1. (01) One gradient is twice the true one everywhere, and another is wrong in three entries. What do you look for?
+# 2. (12) One number checks 63 million gradients. What doesn't it tell you?
 # 3. (14) Even after random letters the copy model is right. In which of its parts might a mistake go unnoticed?
 #
 # (The answers are at the end.)
@@ -64,10 +64,10 @@ guess_fail = ...  # patients, of ten, that fail to overfit one batch
 #
 # Before training the model knows nothing, and with logits of 0 each of the V = 29 tokens would cost ln 29 = 3.367 nats.
 # But a logit is z_w = Σ_c E_wc y_c, where the entries of E start with mean 0 and variance 1/C (lesson 04), and y comes
-# out of a layer norm, so that Σ_c y_c² = C (lesson 10). So z_w has the mean 0 and the variance σ² = Σ_c (1/C) y_c² = 1,
+# out of a layer norm, so that Σ_c y_c² = C (lesson 10). So z_w has mean 0 and variance σ² = Σ_c (1/C) y_c² = 1,
 # and if it is normal, the mean of exp(z_w) is exp(σ²/2), as Going deeper shows.
 #
-# **Your line.** Which first loss does that predict, if L = ln Σ_w exp(z_w) − z_right?
+# **Your line.** What first loss does that predict, if L = ln Σ_w exp(z_w) − z_right?
 
 # %%
 V = 29  # letters a to z, and pad, bos, eos
@@ -75,7 +75,7 @@ expected = ...  # your line: the first loss in nats, from V
 lesson.judge("expected", expected)
 
 # %% [markdown]
-# No logit knows the right token, so that of the right one is 0 on average, and
+# No logit knows the right token, so the right one's is 0 on average, and
 #
 #     L = ln Σ_w exp(z_w) − z_right  ≈  ln(V exp(σ²/2)) − 0  =  ln V + σ²/2
 #
@@ -84,7 +84,7 @@ lesson.judge("expected", expected)
 #
 # ## Tool 2: overfit one batch
 #
-# Train on 16 words alone. Thousands of weights can learn 16 words by heart, so the loss must go to 0. But let g be the
+# Train on just 16 words. Thousands of weights can memorize 16 words, so the loss must go to 0. But let g be the
 # true gradient, and g_code what the code returns. A small step changes the loss by
 #
 #     L(θ − lr g_code) − L(θ)  ≈  −lr (g · g_code)
@@ -96,7 +96,7 @@ lesson.judge("expected", expected)
 # ![Two ways down a valley](../plots/15_debugging_clinic_descent.png)
 #
 # It *sees* steps in wrong directions, and is *blind to* half-right gradients and to leaks: a model that cheats overfits
-# all the better.
+# even better.
 
 # %%
 copying = get_task("copy")
@@ -134,9 +134,9 @@ lesson.save(valley(right, half_right), "descent")
 # %% [markdown]
 # ## Tool 3: the leak test
 #
-# Lesson 07: change what must have no influence, and see whether a row of logits moves. Row t may know the source, and
-# the answer before place t. So if we change later letters, add padding, or remove the other word from a batch of two,
-# nothing may move, except for rounding.
+# Lesson 07: change something that must have no influence, and see whether a row of logits moves. Row t may know the
+# source, and the answer before place t. So if we change later letters, add padding, or remove the other word from a
+# batch of two, nothing may move, except for rounding.
 #
 # It *sees* everything that reaches a row by a forbidden path, and is *blind to* wrong numbers on allowed paths.
 
@@ -168,7 +168,7 @@ def leak_test():
 # %% [markdown]
 # ## Tool 4: the gradient check
 #
-# Lesson 01: the complex step gives the derivative along a direction, from the forward pass alone.
+# Lesson 01: the complex step gives the derivative along a direction, from just the forward pass.
 #
 #     Im L(θ + ih · direction) / h  =  g · direction          h = 1e-30
 #
@@ -177,7 +177,7 @@ def leak_test():
 # arrays have wrong gradients. Our running example has 33 arrays, and the loss 0.1108 for "stop", but "toot" lies on the
 # operating table.
 #
-# It *sees* every backward pass that is not the derivative of its forward pass, and is *blind to* a wrong forward pass
+# It *sees* every backward pass that isn't the derivative of its forward pass, and is *blind to* a wrong forward pass
 # whose backward pass fits.
 
 
@@ -213,11 +213,11 @@ def gradient_errors(example, h=1e-30):
 # %% [markdown]
 # ## Tool 5: the permutation test
 #
-# Lesson 09: take the positions away and permute the source. Then the encoder's output must be permuted in the same way,
-# and the logits must not change. With positions they must change, or the model cannot tell "top" from "pot".
+# Lesson 09: take away the positions and permute the source. Then the encoder's output must be permuted in the same way,
+# and the logits must not change. With positions they must change, or the model can't tell "top" from "pot".
 #
-# It *sees* what mixes positions outside attention, and positions that are missing, and is *blind to* which positions
-# are used, and to every gradient.
+# It *sees* whatever mixes positions outside attention, and missing positions. It is *blind to* which positions are
+# used, and to every gradient.
 #
 # ## Tool 6: the token histogram
 #
@@ -226,7 +226,7 @@ def gradient_errors(example, h=1e-30):
 # places is wrong.
 #
 # It *sees* what no loss sees, the decoding: answers that end too early or never, models that stammer. It is *blind to*
-# order, for aabb instead of abba has distance 0.
+# order, since aabb instead of abba has distance 0.
 
 
 # %%
@@ -260,8 +260,8 @@ def trained(steps):
 
 # %% [markdown]
 # > **2019.** Karpathy wrote down a recipe for training neural networks, because they fail silently. Three of our tools
-# > are in it: the first loss, the single batch, and a leak test, in which the backward pass says on which inputs an
-# > output depends.
+# > are in it: the first loss, the single batch, and a leak test, in which the backward pass says which inputs an output
+# > depends on.
 #
 # ## The healthy library first
 #
@@ -296,7 +296,7 @@ lesson.check("healthy: permutation", healthy[4], 1e-12)
 # %% [markdown]
 # ## Visiting hours
 #
-# Now the ten, one in each row, whose last column is the share of unseen words that a patient copies without a mistake.
+# Now the ten, one in each row. The last column is the share of unseen words that a patient copies without a mistake.
 
 # %%
 table, errors = [healthy], [healthy_errors]
@@ -318,7 +318,7 @@ lesson.compare("patients that fail to overfit one batch", guess_fail, found[1:, 
 # ![Ten patients and six tools](../plots/15_debugging_clinic.png)
 #
 # You should see a first row that is gray except for its last cell, an orange cell in every other row but one, and no
-# column that would do alone.
+# column that would be enough by itself.
 #
 # In four patients the gradient check has a finding. In the next picture the gradient runs from the loss, on the left,
 # to the embeddings, and from cross-attention both to norm 1 and to the encoder. (ffn is the feed-forward network.)
@@ -348,16 +348,16 @@ for word, worst in by_word.items():
 lesson.compare("words that show the bug", guess_words, sum(worst > 1e-9 for worst in by_word.values()))
 
 # %% [markdown]
-# "toot" and "pop" are wrong, "stop" and "top" are right, so a letter that comes twice makes the difference. Its two
+# "toot" and "pop" are wrong, "stop" and "top" are right, so a letter that appears twice makes the difference. Its two
 # gradients must be added (lesson 04), and here one of them is lost. In NumPy that takes a single line, `dE[ids] += de`,
 # which writes each row once, however often it occurs in ids.
 #
-# With "stop" alone we would have sent patient 4 home. A gradient check sees only the paths that its batch uses, so put
+# With just "stop" we would have sent patient 4 home. A gradient check sees only the paths that its batch uses, so put
 # everything into the batch: repeated tokens, padding, sources and targets of different lengths.
 #
-# **Your turn.** For each patient, which single bug explains the whole row, its normal numbers included? Is it in
-# something that only decoding uses, or that depends on a length? Is a number too good? Where does the trail begin, and
-# which boxes does it spare? Write down your diagnoses before the next section gives hints away.
+# **Your turn.** For each patient, which single bug explains the whole row, including the normal numbers? Is it in
+# something that only decoding uses, or that depends on a length? Is any number too good? Where does the trail begin,
+# and which boxes does it spare? Write down your diagnoses before the next section gives hints away.
 #
 # ## Four that pass for healthy
 #
@@ -371,7 +371,7 @@ lesson.compare("words that show the bug", guess_words, sum(worst > 1e-9 for wors
 # *A check at the start can be blind.* For patient 2, the gradient check reports an error of 233 %, but at initial
 # weights, where every γ is 1 and every bias 0, the worst error is below 1e-10.
 #
-# *One patient passes everything.* Its forward pass computes what the paper does not say, and all the rest fits
+# *One patient passes everything.* Its forward pass computes something the paper doesn't say, and everything else fits
 # together. **No test of consistency finds a mistake that is consistent: that takes a comparison with something
 # outside**, such as a formula, a number worked out by hand, or another implementation. So our lessons compare with the
 # library, and the library's tests with PyTorch.
@@ -391,7 +391,7 @@ lesson.check("patient 2, at trained weights", max(errors[2].values()), at_least=
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest and go on with lesson 16. But look at the key at the end.
+# You can skip the rest and continue with lesson 16. But look at the key at the end.
 #
 # ### The mean of exp(z), and why our first loss is a little higher
 #
@@ -401,9 +401,9 @@ lesson.check("patient 2, at trained weights", max(errors[2].values()), at_least=
 #     exp(z) f(z)    =  exp(σ²/2) f(z − σ²)
 #     ∫ exp(z) f(z) dz  =  exp(σ²/2)                   because ∫ f(z − σ²) dz = 1
 #
-# Averaged over 12 seeds, the first loss is 3.85 if the output has a matrix of its own. With the shared matrix it is
-# 3.99, because the untrained model tends to repeat the token that it has just read, whose embedding y still resembles,
-# and that is seldom the right one.
+# Averaged over 12 seeds, the first loss is 3.85 if the output has its own matrix. With the shared matrix it is
+# 3.99, because the untrained model tends to repeat the token it has just read: y still resembles that token's
+# embedding, and it is seldom the right one.
 
 # %%
 words = copying.batch(np.random.default_rng(1), 256)
@@ -415,27 +415,27 @@ print(f"first loss, mean of 12 seeds: {tied:.2f} with the shared matrix, {untied
 # ### The histogram and the wrong places
 #
 # Suppose that N tokens are wanted and N are written. Count how often each token is written, minus how often it is
-# wanted. A right place changes none of these differences, and a wrong place changes two of them by 1, that of the token
-# written and that of the token wanted. So their sizes sum to at most twice the number of wrong places. Half of this
-# sum, divided by N, is the histogram distance, so the distance is at most the share of wrong places.
+# wanted. A right place changes none of these differences, and a wrong place changes two of them by 1, the one for the
+# token written and the one for the token wanted. So their sizes sum to at most twice the number of wrong places. Half
+# of this sum, divided by N, is the histogram distance, so the distance is at most the share of wrong places.
 #
 # ## Exercise
 #
 # 1. *The eleventh patient*, 20 minutes. In a checkout, `from tests.museum.exhibits import EXHIBITS`, and choose one by
 #    its `name`. Predict its row, then run `with exhibit.planted(): print(examine()[0])`. You pass if five of your six
 #    predictions are right.
-# 2. *The seventh tool*, 20 minutes. Find a test that patient 10 fails and the other nine pass, and the healthy library
-#    too. It may use one formula of the paper.
+# 2. *The seventh tool*, 20 minutes. Find a test that patient 10 fails, and that the other nine and the healthy library
+#    pass. It may use one formula of the paper.
 #
 # Exercises with a checker: `minitransformer start 15`.
 #
 # ## Questions
 #
 # 1. The leak test finds something, but only when padding is added. What do you suspect?
-# 2. A model passes the gradient check and copies no word. Name two places where the bug may be.
-# 3. Your first loss is 1.5 where 3.9 was expected. Why is that bad news?
+# 2. A model passes the gradient check but copies no word. Name two places where the bug may be.
+# 3. Your first loss is 1.5 where you expected 3.9. Why is that bad news?
 # 4. The histogram distance is 0.12. What does it prove? And what if it is 0?
-# 5. *Somewhere else.* A colleague brings a classifier of pictures, for ten classes, with convolutions and BatchNorm.
+# 5. *Somewhere else.* A colleague brings in an image classifier with ten classes, convolutions and BatchNorm.
 #    Which of the six tools can you use as they are? What do the leak test and the permutation test become?
 
 # %% [markdown]
@@ -443,22 +443,22 @@ print(f"first loss, mean of 12 seeds: {tied:.2f} with the shared matrix, {untied
 #
 # ### Do you remember?
 #
-# 1. In the first case a constant factor, which all entries share. In the second a path that only these entries take,
-#    such as a letter that comes twice, or a mask.
+# 1. In the first case, a constant factor, which all entries share. In the second, a path that only these entries take,
+#    such as a letter that appears twice, or a mask.
 # 2. In which array the mistake is, and whether the forward pass computes what it should.
-# 3. In the decoder's self-attention. The model goes by places, so it hardly needs what was written before.
+# 3. In the decoder's self-attention. The model goes by position, so it hardly needs what was written before.
 #
 # ### Questions
 #
 # 1. A mask that forgets the padding, or something that depends on the length of the array, such as a wrong reshape.
 # 2. In a forward pass whose backward pass fits (heads, masks, positions), or where there is no gradient: in the data,
 #    such as a missing shift, or in decoding.
-# 3. Nobody can know the answer before training. So the right token reaches the logits by a forbidden path.
+# 3. Nobody can know the answer before training. So the right token must reach the logits by a forbidden path.
 # 4. If as many tokens were written as wanted, at least 12 % of them are wrong. A distance of 0 proves nothing.
 # 5. The first loss (ln 10 = 2.303 if the logits are small), one batch, the gradient check, and the histogram, of
 #    predicted classes. The leak test: the logits of a picture may not depend on the other pictures of its batch. (In
-#    training BatchNorm makes them depend on each other; in use it must not.) The permutation test: move the picture by
-#    a pixel, and what a convolution finds moves with it, except at the edges.
+#    training, BatchNorm makes them depend on each other; in use, it must not.) The permutation test: move the picture
+#    by a pixel, and what a convolution finds moves with it, except at the edges.
 #
 # The exercise. Second: compare the table of positions with the formula at one place, such as position 1, feature 2.
 #
@@ -467,28 +467,28 @@ print(f"first loss, mean of 12 seeds: {tied:.2f} with the shared matrix, {untied
 # Six of the bugs were found in public code. The other four are easy to make.
 #
 # 1. *Heads are split and merged by a reshape alone*, without the transpose. Positions mix, and which ones depends on
-#    the length: so padding leaks, and the encoder is not equivariant. Split and merge undo each other, so all gradients
-#    are right, and one batch is learned by heart. In decoding the length changes at every step, and no word is right.
+#    the length: so padding leaks, and the encoder isn't equivariant. Split and merge undo each other, so all gradients
+#    are right, and one batch can be memorized. In decoding the length changes at every step, and no word is right.
 # 2. *LayerNorm's gamma is taken outside the two means of its backward pass.* Published. Exact while gamma is 1. The
 #    last norm's own gamma and beta are right, and everything after it is wrong.
-# 3. *The target is not shifted.* The decoder reads what it must say. So the first loss is low (the shared matrix makes
+# 3. *The target isn't shifted.* The decoder reads what it must say. So the first loss is low (the shared matrix makes
 #    an untrained model repeat its input), and changing a letter moves its own row.
 
 # %% [markdown]
-# 4. *A token that comes twice gets only one of its gradients.* Published. Solved above.
+# 4. *A token that appears twice gets only one of its gradients.* Published. Solved above.
 # 5. *The embeddings start with standard deviation 1*, PyTorch's default, so σ² is C instead of 1. The first loss is far
 #    too high, and no other patient fails on one batch.
 # 6. *The causal mask is off by default.* Published. In training every row sees its answer (lesson 07), and in decoding
 #    there is no answer to see.
 # 7. *The keys' gradient is computed transposed and then reshaped into place.* Published. In cross-attention two of six
 #    are wrong, the weights and bias of keys and values. The queries' gradients are right, and so are those of norm 1,
-#    which feeds them. The encoder gets its gradient through the keys, so all of it is wrong. Self-attention has wrong
-#    keys of its own.
-# 8. *Decoding stops as soon as one row has said eos*: `any` instead of `all`. The shortest answer cuts all others,
-#    while everything that is trained is right.
-# 9. *The residual's gradient (lesson 11) is not added around cross-attention.* Published. So what lies before it in the
-#    decoder is wrong, norm 1 and self-attention, and the encoder is spared. The model learns, because the path through
-#    the queries still carries a gradient.
+#    which feeds them. The encoder gets its gradient through the keys, so all of it is wrong. Self-attention has its own
+#    wrong keys.
+# 8. *Decoding stops as soon as one row has said eos*: `any` instead of `all`. The shortest answer cuts off all the
+#    others, while everything that is trained is right.
+# 9. *The residual's gradient (lesson 11) isn't added around cross-attention.* Published. So what comes before it in
+#    the decoder, norm 1 and self-attention, is wrong, and the encoder is spared. The model learns, because the path
+#    through the queries still carries a gradient.
 # 10. *The exponent of the positions counts pairs twice*: 10000^(−4i/C) instead of 10000^(−2i/C), the "half right" table
 #     of lesson 09. Published: wrong exponents were found in eight public repositories, and people trained models with
 #     all of them. The positions are still all different, so everything works.

@@ -3,19 +3,19 @@
 #
 # [![Decoding](../plots/16_decoding_map.png)](../plots/00_reverse_whole.png)
 #
-# **A model gives probabilities of the next token; how do they become a sentence, and at what cost?**
+# **A model gives probabilities for the next token. How do they become a sentence, and at what cost?**
 #
 # 12 min, with a pencil 30, going deeper 5 · runs in 60 s (fast: 20 s) · needs 00, 05, 07, 12, 14 · difficulty 3 of 5 ·
 # paper: sections 3.1, 3.2.3, 4 and 6.1, table 1
 #
 # ## A word of one letter
 #
-# Our tiny model reverses 332 of its 340 words. The shortest on which it fails has a single letter, «t»: the model
-# writes "tt". Leyla, who has to explain this, finds three numbers that make it worse: the model gives "tt" the
-# probability 0.299 and the right answer 0.193, and it gives 0.486 to the answer without any letter. So it did not even
-# write what it believes in most.
+# Our tiny model reverses 332 of its 340 words. The shortest one it fails on has a single letter, «t»: the model writes
+# "tt". Leyla, who has to explain this, finds three numbers that make it worse: the model gives "tt" the probability
+# 0.299 and the right answer 0.193, and it gives 0.486 to the answer without any letter. So it didn't even write what it
+# believes in most.
 #
-# The decoder only gives the probabilities of the next token, and a rule has to choose one, append it, and ask again.
+# The decoder only gives the probabilities of the next token. A rule has to choose one, append it, and ask again.
 # The simplest rule is *greedy decoding*: always take the most probable token. With the source "stop" it goes well:
 #
 #     read        bos       p         o         t         s
@@ -49,7 +49,7 @@ example, numbers = load_example(), running_example()
 # ## Do you remember?
 #
 # 1. (03) Why do we add the logarithms of probabilities, and not multiply the probabilities themselves?
-# 2. (12) A model writes an answer of five tokens. Which half of it need not run five times, and why?
+# 2. (12) A model writes an answer of five tokens. Which half of it doesn't need to run five times, and why?
 # 3. (14) In training, the decoder reads the right answer. What does it read when it writes, and when does that matter?
 #
 # (The answers are at the end.)
@@ -57,11 +57,11 @@ example, numbers = load_example(), running_example()
 # ## Sixteen beginnings, and five models
 #
 # 1. Keep the 16 most probable beginnings of a sentence instead of one, and take the most probable sentence that comes
-#    out. Are more of the answers right than the greedy ones? Of 200, how many will be empty?
-# 2. For each new token, the decoder can read all tokens before it again, or keep what it computed for them. For an
-#    answer of 64 tokens, how many times as much work is the first way?
-# 3. Take the mean of the weights at five moments of the training. Is this model better than the last of the five, or a
-#    blur?
+#    out. Are more of these answers right than with greedy decoding? Of 200, how many will be empty?
+# 2. For each new token, the decoder can either read all the tokens before it again, or keep what it computed for them.
+#    For an answer of 64 tokens, how many times as much work is the first way?
+# 3. Take the mean of the weights at five moments during training. Is this model better than the last of the five, or is
+#    it a blur?
 
 # %%
 guess_empty = ...  # empty answers of 200, with a beam of 16
@@ -81,8 +81,9 @@ guess_work = ...  # times as much work for 64 tokens, if nothing is kept
 #     right answer       "t"      0.511 · 0.378 = 0.193
 #
 # Greedy takes «t», because 0.511 beats 0.486. But then the model is unsure again, and the product falls to 0.299, while
-# the other choice, to end at once, would have kept 0.486. A first choice cannot know what it will cost later, so the
-# most probable token each time does not make the most probable sentence. (That one is empty, and wrong, too.)
+# the other choice, to end at once, would have kept 0.486. A first choice can't know what it will cost later, so
+# choosing the most probable token each time doesn't make the most probable sentence. (That one is empty, and wrong,
+# too.)
 
 
 # %%
@@ -123,24 +124,25 @@ lesson.save(graph.draw(title="Beginnings of an answer to “t”, with their pro
 # %% [markdown]
 # ![The beginnings of an answer to «t»](../plots/16_decoding_tree.png)
 #
-# Finished answers are yellow, and the numbers on the arrows multiply to the number in a box. Of this tree greedy knows
-# the upper path alone.
+# Finished answers are yellow, and the numbers on the arrows multiply to the number in a box. Of this tree, greedy knows
+# only the upper path.
 #
 # ## Keep several beginnings
 #
 # To be sure to find the most probable answer, try them all, but with V tokens there are about V^T answers of T tokens.
-# *Beam search* is the compromise, and keeps the few most probable beginnings, the *beam*. At each step, extend each of
-# them by each token, sort, and look at the best ones, as many as the beam is wide. Those that end in eos are finished
-# answers, and the best that do not end fill the beam again. A beam of 2 finds the lowest yellow box in its first step.
+# *Beam search* is a compromise that keeps the few most probable beginnings, the *beam*. At each step, extend each of
+# them by each token, sort, and look at the best ones, as many as the beam is wide. The ones that end in eos are
+# finished answers, and the best of the others fill the beam again. A beam of 2 finds the lowest yellow box in its first
+# step.
 #
 # > **1976.** Lowerre's HARPY understood spoken sentences by following only the most probable beginnings at each moment,
 # > which Reddy called beam search. Sutskever, Vinyals and Le used it in 2014, when they translated with LSTMs, and in
-# > 2016 Wu and colleagues at Google added the penalty for length that the paper took over from them.
+# > 2016 Wu and colleagues at Google added the length penalty that the paper adopted from them.
 #
 # ## Short answers win
 #
-# Every further token multiplies the probability by a number below 1, so short answers have an advantage that they did
-# not earn. For "oo", the tiny model gives the wrong answer «o» the probability 0.456, and the right answer "oo" only
+# Every further token multiplies the probability by a number below 1, so short answers have an advantage that they
+# didn't earn. For "oo", the tiny model gives the wrong answer «o» the probability 0.456, and the right answer "oo" only
 # 0.447, because it needs one more token. The paper (section 6.1) therefore ranks finished answers by
 #
 #     score = ln p(answer) / ((5 + T) / 6)^α          T tokens, eos included; α = 0.6, a beam of 4
@@ -184,9 +186,9 @@ lesson.check(f"a beam of 10,000 finds all {len(answers)} answers: their p sum to
 #
 # To write the fifth token, greedy decoding (lesson 00) runs the decoder over all five tokens again, so it computes 1 +
 # 2 + 3 + 4 + 5 = 15 rows, and 10 of them for the second time or more, always with the same result. In the first layer,
-# the causal mask lets row t see tokens 0 to t and no later one (lesson 07), and everything else in the layer works on
-# each row alone. In the second layer, row t is made from rows 0 to t of the first, and so on, so a new token changes no
-# old row in any layer.
+# the causal mask lets row t see tokens 0 to t and no later ones (lesson 07), and everything else in the layer works on
+# each row separately. In the second layer, row t is made from rows 0 to t of the first, and so on, so a new token
+# changes no old row in any layer.
 #
 # [In the explorer: row s→eos reads the last token. Set its x_0 to 3. Does the key of row p→o move? Guess
 # first.](../minitransformer/explorer/page/index.html#embed=decoder.self.k[0,1,0]&turn=target.x[4,0])
@@ -300,27 +302,27 @@ lesson.save(averages_and_beams(when, last, averaged, lengths, np.mean([len(ids) 
 # ![Averaged weights, and the length of answers by beam](../plots/16_decoding.png)
 #
 # On the left you should see a gray line that jumps up and down, and a blue one that rises smoothly, at first below it
-# and then far above. The learning rate is large, so the weights swing around a place that they do not reach, and the
-# mean of five points of the swing is nearer to it. At first it loses, because four of its five models have learned
-# less. On the right the green line falls, and the blue one does not. If yours rises with the beam, look at a sign: ln p
-# is negative, and it is *divided* by the penalty.
+# and then far above. The learning rate is large, so the weights swing around a point they don't reach, and the mean of
+# five points of the swing is closer to it. At first it loses, because four of its five models have learned less. On the
+# right the green line falls, and the blue one doesn't. If yours rises with the beam, look at a sign: ln p is negative,
+# and it is *divided* by the penalty.
 #
 # ## A wider search finds nothing to say
 #
 # A beam of 16 finds more probable answers than greedy decoding: the mean of ln p rises from −4.08 to −3.62. But they
 # are shorter, 7.80 tokens instead of 9.75, and no more of them are right, 17.0 % instead of 18.0 %. Why? Of the 200
-# answers, 36 are *empty*, as for «t»: to say nothing costs one token, and to say a long word costs ten unsure ones,
+# answers, 36 are *empty*, as for «t»: saying nothing costs one token, and saying a long word costs ten unsure ones,
 # whose product is smaller. With α = 0.6 no answer is empty, and 19.0 % are right.
 #
-# This is no accident of small models. Stahlberg and Byrne (2019) searched *all* translations with a trained Transformer
-# base model, and for more than half of the sentences the most probable is the empty one. They conclude that such models
-# need the errors of a narrow search.
+# This isn't a quirk of small models. Stahlberg and Byrne (2019) searched *all* translations with a trained Transformer
+# base model, and for more than half of the sentences, the most probable translation is the empty one. They conclude
+# that such models need the errors of a narrow search.
 #
 # So who is to blame for a wrong answer? Of the 164 wrong greedy answers only 7 are *search errors*: the right answer
-# was more probable, and greedy did not find it. The other 157 are *model errors*: the model prefers what is wrong.
-# **More search makes a model say what it believes; it does not make it believe the right thing.**
+# was more probable, and greedy didn't find it. The other 157 are *model errors*: the model prefers what is wrong.
+# **More search makes a model say what it believes; it doesn't make it believe the right thing.**
 #
-# In lesson 00 every box of the map was lit, and none of them was yours; now they all are.
+# In lesson 00 every box of the map was lit, and none of them were yours. Now they all are.
 
 # %%
 z, _ = model.forward(*test.inputs)
@@ -331,14 +333,14 @@ search_errors = [i for i in wrong if of_right[i] > found[0.0, 1][i].log_prob]
 print(f"greedy: {len(wrong)} wrong answers, {len(search_errors)} of them errors of the search")
 
 # %% [markdown]
-# **In papers:** the most probable answer is the *mode* or *MAP* answer, that wider beams find worse ones the *beam
-# search curse* (Yang et al. 2018), and the mean of weights along a run *Polyak averaging* or *SWA* (Izmailov et al.
-# 2018).
+# **In papers:** the most probable answer is the *mode* or *MAP* answer, the fact that wider beams find worse ones is
+# the *beam search curse* (Yang et al. 2018), and the mean of weights along a run *Polyak averaging* or *SWA* (Izmailov
+# et al. 2018).
 
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest and go on with lesson 17.
+# You can skip the rest and continue with lesson 17.
 #
 # ### What α trades
 #
@@ -347,9 +349,9 @@ print(f"greedy: {len(wrong)} wrong answers, {len(search_errors)} of them errors 
 #
 #     d score / dT = −cost · ((5 + T)/6)^(−α) · (1 − α T / (5 + T))
 #
-# For α ≤ 1 the bracket is positive, and the score falls with every token, only more slowly. So α = 0.6 does not reward
-# length, it softens the punishment: a tenth token may make |ln p| larger by (15/14)^0.6 − 1 = 4.2 % before the score
-# falls. For α > 1 the bracket is negative from T = 5/(α − 1) on, and longer is better without end.
+# For α ≤ 1 the bracket is positive, and the score falls with every token, only more slowly. So α = 0.6 doesn't reward
+# length; it softens the punishment: a tenth token may make |ln p| larger by (15/14)^0.6 − 1 = 4.2 % before the score
+# falls. For α > 1 the bracket is negative from T = 5/(α − 1) on, and longer is always better.
 #
 # ### The work with and without a cache
 #
@@ -381,14 +383,15 @@ lesson.compare("times as much work, for 64 tokens", guess_work, times[64])
 #
 # Recurrent networks (RNNs) read one token after another. Summaries of table 1, column "sequential operations", say that
 # an RNN takes 100 steps where a Transformer takes 1. In training this is right, because the causal mask lets all rows
-# be computed in one pass (lesson 14). In decoding it is not: a token cannot be read before it has been chosen, and it
-# is chosen from the row before. Both take 100 steps for 100 tokens.
+# be computed in one pass (lesson 14). In decoding it isn't: a token can't be read before it has been chosen, and it is
+# chosen from the row before. Both take 100 steps for 100 tokens.
 #
 # ### Sampling, in short
 #
-# Where many answers are good, draw one. First the probabilities are often sharpened:
+# When many answers are good, draw one at random. First the probabilities are often sharpened:
 #
-# * *Temperature*: take p_w^(1/temperature), and divide by the sum. Below 1 it is sharper, and towards 0 it is greedy.
+# * *Temperature*: take p_w^(1/temperature), and divide by the sum. Below 1 it is sharper, and as it approaches 0 it
+#   becomes greedy.
 # * *Top-k* (Fan and others, 2018): keep the k most probable tokens, and divide by their sum.
 # * *Top-p* (Holtzman and others, 2020): keep the fewest of the most probable tokens whose sum is at least a given
 #   number.
@@ -414,8 +417,8 @@ for options in ({"temperature": 0.5}, {"top_k": 2}, {"top_p": 0.8}, {"temperatur
 # %% [markdown]
 # ## Exercise
 #
-# 1. Twenty minutes. Our `beam_search` always goes on to the last step. Stop as soon as no living beginning can beat the
-#    best finished answer. (What is the best score that a beginning can still reach, for α = 0 and for α > 0?)
+# 1. Twenty minutes. Our `beam_search` always continues to the last step. Stop as soon as no living beginning can beat
+#    the best finished answer. (What is the best score that a beginning can still reach, for α = 0 and for α > 0?)
 # 2. Ten minutes, pencil. Draw the tree of beginnings for the source "oo" with a beam of 2.
 #
 # Exercises with a checker: `minitransformer start 16`.
@@ -427,33 +430,34 @@ for options in ({"temperature": 0.5}, {"top_k": 2}, {"top_p": 0.8}, {"temperatur
 # 3. Can you keep keys and values in an encoder, and read a source token by token?
 # 4. The base model keeps keys and values in float32, for 100 source and 100 target tokens. How many bytes is that?
 # 5. Would it help to average the weights of two models with different random starts?
-# 6. *Somewhere else.* A navigator adds up minutes, where we add up −ln p. It finds the fastest of all ways with one
-#    number for each crossing. Why can nobody find the most probable sentence like that? For which language model could
-#    one?
+# 6. *Somewhere else.* A navigator adds up minutes, where we add up −ln p. It finds the fastest of all routes with one
+#    number for each intersection. Why can't anyone find the most probable sentence like that? For which language model
+#    could you?
 
 # %% [markdown]
 # ## Answers
 #
 # ### Do you remember?
 #
-# 1. A product of many numbers below 1 soon underflows to 0. The sum of their logarithms does not, and the order stays.
-# 2. The encoder. Its memory depends on the source alone, and that does not change while the model writes.
-# 3. Its own tokens, right or wrong. It matters where the next token depends on the last ones, as in text, and little
-#    where it goes by place.
+# 1. A product of many numbers below 1 soon underflows to 0. The sum of their logarithms doesn't, and the order stays
+#    the same.
+# 2. The encoder. Its memory depends only on the source, which doesn't change while the model writes.
+# 3. Its own tokens, right or wrong. It matters where the next token depends on the previous ones, as in text, and
+#    matters little where it goes by position.
 #
 # ### Questions
 #
 # 1. No. The empty answer has the score −0.721 / 1. The right one has −1.643 / (7/6)^0.6 = −1.498.
 # 2. The living beginnings may all come from the same row of the batch. Then all rows need the keys and values of that
-#    row, and those of the dropped beginnings go.
+#    row, and those of the dropped beginnings are discarded.
 # 3. No. Each row of an encoder sees all rows, so a new token changes every old row, and from the second layer on its
-#    keys and values. With a causal mask you could, but that is another model.
+#    keys and values. With a causal mask you could, but that is a different model.
 # 4. 2 (keys, values) · 2 (target, memory) · 6 layers · 100 tokens · 512 features · 4 bytes = 4,915,200 bytes.
 # 5. No. You can permute hidden features without changing the function, and each training ends with its own order. The
 #    mean mixes features that have nothing to do with each other.
-# 6. What the rest of a way takes depends on the crossing alone, and not on how one has come there, so of all ways to a
-#    crossing the fastest is enough. What the rest of a sentence costs depends on all of its tokens, so no two
-#    beginnings are the same place. If a model looks back by one token only, there are V places, and T tokens take T V²
+# 6. How long the rest of a route takes depends only on the intersection, not on how you got there, so of all routes to
+#    an intersection the fastest is enough. What the rest of a sentence costs depends on all of its tokens, so no two
+#    beginnings are the same place. If a model looks back only one token, there are V places, and T tokens take T V²
 #    additions (Viterbi's algorithm): for V = 7 and T = 5, 245 instead of 7⁵ = 16,807 sentences.
 #
 # The exercise. First: with α = 0 a beginning can keep its ln p at best, because every further token has ln p ≤ 0. With

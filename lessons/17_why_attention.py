@@ -10,15 +10,15 @@
 #
 # ## One vector for a whole sentence
 #
-# Lesson 05 began with the translators of 2014. One half read the sentence, word after word, into a single vector, the
+# Lesson 05 began with the translators of 2014. One half read the sentence, word by word, into a single vector. The
 # other half wrote the translation from it, and long sentences fell apart.
 #
 # Suppose that our model worked this way: it reads «s», «t», «o», «p», letter by letter, and hands over six numbers. Its
-# answer must end in «s», the letter that it read first. If it gets that one wrong, the complaint has to go back through
-# the steps of «p», «o» and «t» before the «s» hears of it, and on a page of 1,024 tokens through 1,023 steps.
+# answer must end in «s», the letter it read first. If it gets that one wrong, the complaint has to go back through the
+# steps of «p», «o» and «t» before the «s» hears about it, and on a page of 1,024 tokens through 1,023 steps.
 #
-# A colleague draws the usual conclusion: each step loses a part of the gradient, so after a thousand steps nothing is
-# left, and attention won because it has no steps. Let us measure.
+# A colleague draws the usual conclusion: each step loses part of the gradient, so after a thousand steps nothing is
+# left, and attention won because it has no steps. Let's measure.
 
 # %% Imports
 from collections import namedtuple
@@ -52,8 +52,9 @@ example = running_example()
 # %% [markdown]
 # ## Do you remember?
 #
-# 1. (04) A matrix that is used in three places gets the sum of three gradients. And if it is used at 1,024 steps?
-# 2. (06) A row gives all its weight to one key. Why does the value of this key still learn, but no score of the row?
+# 1. (04) A matrix that is used in three places gets the sum of three gradients. What if it is used at 1,024 steps?
+# 2. (06) A row gives all its weight to one key. Why does the value of this key still learn, when no score of the row
+#    does?
 # 3. (11) What does the gradient meet on the path around a sub-layer, and does this depend on the sub-layer?
 #
 # (The answers are at the end.)
@@ -72,7 +73,7 @@ example = running_example()
 #     cell_t = forget_t ∘ cell_(t−1) + write_t ∘ new_t            the cell state, "c"
 #     y_t = read_t ∘ tanh(cell_t)                                 the hidden state, "h"
 #
-# (The forget gate forgets nothing at 1.)
+# (At 1, the forget gate forgets nothing.)
 #
 # > **1997.** Sepp Hochreiter and Jürgen Schmidhuber publish the LSTM. Their cell has no forget gate, so its factor from
 # > one step to the next is exactly 1: the constant error carousel. A gate that can forget is added in 2000, by Gers,
@@ -122,8 +123,8 @@ show("cells (T, C)", [step.cell for step in steps], SOURCE, digits=2)
 #     ∂y_t/∂cell_t = read_t (1 − tanh²(cell_t))                    tanh' = 1 − tanh²
 #     ∂cell_(t+1)/∂cell_t = forget_(t+1)                           cell_t stands there once, behind this gate
 #
-# **Your line.** Take the step of «o». Let dy_o be all that comes back to its y, and dcell_p what comes back to the next
-# cell, that of «p». What is the gradient of the cell of «o»?
+# **Your line.** Take the step of «o». Let dy_o be everything that comes back to its y, and dcell_p what comes back to
+# the next cell, the one for «p». What is the gradient of the cell of «o»?
 
 # %%
 at_o, at_p = steps[2], steps[3]
@@ -185,7 +186,7 @@ lesson.check("dx, dW_y and db, against the library's", max(error(*part) for part
 # 1/2, the product would be 2^−(T−1). After 24 steps that is 6.0e-8, about the rounding error of float32. After 1,023
 # steps it is 1.1e-308, and so far the colleague is right.
 #
-# But we choose the bias that a gate begins with. Let the forget gate begin at ln T, to reach back over the whole text:
+# But we choose the bias that a gate starts with. Let the forget gate start at ln T, to reach back over the whole text:
 #
 #     sigmoid(ln T) = 1 / (1 + exp(−ln T))
 #                   = 1 / (1 + 1/T)                                exp(−ln T) = 1/T
@@ -204,7 +205,7 @@ lesson.compare("left after 1,023 gates", guess, kept)
 #
 #     (T/(T+1))^(T−1) = (1 + 1/T)^−(T−1) → 1/e = 0.368             (1 + 1/T)^T → e
 #
-# But a cell that forgets nothing, and lets in half of what each token tells, grows until its tanh is flat. So the
+# But a cell that forgets nothing, and lets in half of what each token says, grows until its tanh is flat. So the
 # recipe (Tallec and Ollivier 2018) has a second half: the write gate begins at −ln T.
 #
 #     write = sigmoid(−ln T) = 1 / (T + 1)                           sigmoid(−z) = 1 − sigmoid(z)
@@ -214,7 +215,7 @@ lesson.compare("left after 1,023 gates", guess, kept)
 #
 # ## The first attention
 #
-# Bahdanau, Cho and Bengio did not repair the reader. They let it keep all its vectors, one for each of the S tokens (T
+# Bahdanau, Cho and Bengio didn't repair the reader. They let it keep all its vectors, one for each of the S tokens (T
 # now counts queries), and the half that writes looks at all of them. A small network compares query and key. It adds
 # them, so this is called *additive attention*:
 #
@@ -223,9 +224,10 @@ lesson.compare("left after 1,023 gates", guess, kept)
 #     p = softmax(s)
 #     o_t = Σ_j p_tj v_j
 #
-# The last two lines are those of lesson 05, and so are their gradients: from row t, the value of token j gets p_tj
-# do_t. If all S scores are equal, then p_tj = 1/S, and each value gets do_t / S. And for any scores, all values
-# together get do_t, because the weights sum to 1. Gates multiply a gradient at every token; attention divides it once.
+# The last two lines are the same as in lesson 05, and so are their gradients: from row t, the value of token j gets
+# p_tj do_t. If all S scores are equal, then p_tj = 1/S, and each value gets do_t / S. And for any scores, all the
+# values together get do_t, because the weights sum to 1. Gates multiply a gradient at every token; attention divides it
+# once.
 #
 # ![Four cells in a row, and one row of attention](../plots/17_why_attention_paths.png)
 #
@@ -298,7 +300,7 @@ lesson.check("... and against the library's", max(map(error, found, theirs)), 1e
 # %% [markdown]
 # ## How far does it reach?
 #
-# Now all paths count. A layer with C = 64 features reads random tokens, and the loss is on the last. We divide the
+# Now all paths count. A layer with C = 64 features reads random tokens, and the loss is on the last one. We divide the
 # length of dx_1, the gradient of the first, by its length for a text of one token.
 
 # %%
@@ -359,12 +361,12 @@ for name, values in reach.items():
 # (At the top the gradient is 18 times as long as that of a single token, but the cells have grown to a size of 50.)
 #
 # So why did attention win? In a running mean all tokens are mixed into the same C numbers, and all of them hear the
-# same dcell, whoever is to blame. Gates could keep them apart, but they have to choose while a token is read, before it
-# is known what will be asked. Attention chooses when it is asked, by learned weights: in head 0, row t→s gives 70 % of
-# its weight to «s», so the value of «s» hears 70 % of the row's do. **A gate can carry the gradient over any distance,
-# but only attention can choose, when it is asked, which token gets it.**
+# same dcell, no matter which one is to blame. Gates could keep them apart, but they have to choose while a token is
+# being read, before anyone knows what will be asked. Attention chooses when it is asked, by learned weights: in head 0,
+# row t→s gives 70 % of its weight to «s», so the value of «s» hears 70 % of the row's do. **A gate can carry the
+# gradient over any distance, but only attention can choose, when it is asked, which token gets it.**
 #
-# Trained models show it, too (docs/compare.md). Shown 26 pairs of a letter and a digit, and asked for the digit of one
+# Trained models show this too (docs/compare.md). Shown 26 pairs of a letter and a digit, and asked for the digit of one
 # letter, an LSTM with one vector is right in 33 of 100 cases, and with additive attention in all. And its steps wait
 # for each other, while attention computes all rows at once.
 #
@@ -375,12 +377,11 @@ for name, values in reach.items():
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest and go on with lesson 18. What such models are worth when trained is in docs/compare.md.
+# You can skip the rest and continue with lesson 18. How well such models do when trained is in docs/compare.md.
 #
 # ### How much room is in a sum?
 #
-# Add up 1,024 random vectors of 64 numbers, as a cell does that forgets nothing, and compare the sum with each of
-# them.
+# Add up 1,024 random vectors of 64 numbers, like a cell that forgets nothing, and compare the sum with each of them.
 
 # %%
 tokens = np.random.default_rng(3).standard_normal((20, 1024, 64))  # 20 texts
@@ -415,10 +416,10 @@ for name in ("LSTM, forget ln T", "LSTM, forget ln T, write −ln T"):
 
 # %% [markdown]
 # The product is the same with and without the write gate's half: 0.19 on average, half of 1/e, because the gates
-# scatter around 1024/1025, and one that is too far shut takes more than another that is too far open gives back. The
-# rest is not the same. With the forget gate's half alone the cells grow to a size of 50, where tanh is flat: only 4 %
-# of them still have a slope above 0.01. What arrives is long, 10 to 34 times as long as for one token, because each of
-# a thousand gates changes a little if the first token changes, by way of the y before it, and these small terms add up.
+# scatter around 1024/1025, and one that is too far closed takes more than one that is too far open gives back. The rest
+# isn't the same. With the forget gate's half alone the cells grow to a size of 50, where tanh is flat: only 4 % of them
+# still have a slope above 0.01. What arrives is long, 10 to 34 times as long as for one token, because each of a
+# thousand gates changes a little if the first token changes, through the y before it, and these small terms add up.
 # With the whole recipe the cells stay at 0.06, every tanh is open, and with five seeds the gradient is between 0.0014
 # and 0.0020. A long gradient isn't a good sign by itself.
 #
@@ -431,17 +432,17 @@ for name in ("LSTM, forget ln T", "LSTM, forget ln T, write −ln T"):
 #     attention     4 C² + 2 S C                                   equal for S = 2 C
 #
 # For C = 512 the two are equal at 1,024 tokens. On shorter texts attention is even cheaper. But the LSTM's products
-# come one after the other, because y_(t−1) must be known first, and attention's come all at once. This is the paper's
+# come one after another, because y_(t−1) must be known first, while attention's come all at once. This is the paper's
 # argument in section 4. Additive attention adds T · S · D numbers that go through a tanh, and keeps them all for its
 # backward. The dot product of lesson 05 keeps D times fewer.
 
 # %% [markdown]
 # ## Exercise
 #
-# 1. *Somewhere else.* Pencil, 10 minutes. A GRU has one vector only: y_t = keep_t ∘ y_(t−1) + (1 − keep_t) ∘ new_t.
+# 1. *Somewhere else.* Pencil, 10 minutes. A GRU has only one vector: y_t = keep_t ∘ y_(t−1) + (1 − keep_t) ∘ new_t.
 #    Which bias of its gate `keep` leaves 1/e of the gradient after T steps, on the path through `keep` alone, and what
 #    does it do to new_t?
-# 2. Keyboard, 15 minutes. Give each feature a forget bias of its own, the logarithm of a distance that you draw
+# 2. Keyboard, 15 minutes. Give each feature its own forget bias, the logarithm of a distance that you draw
 #    between 1 and 1,024, and its write gate the negative of that. Which features still hear the first token?
 #
 # Exercises with a checker: `minitransformer start 17`.
@@ -460,18 +461,20 @@ for name in ("LSTM, forget ln T", "LSTM, forget ln T, write −ln T"):
 #
 # ### Do you remember?
 #
-# 1. The sum of its gradients from all 1,024 steps. They add, as the three of E did.
+# 1. The sum of its gradients from all 1,024 steps. They add, just as the three gradients of E did.
 # 2. The value enters the output with the weight 1, so it hears all of do. The score of a sure row moves no weight,
 #    because p_j (dp_j − p·dp) is 0 when this key is the average.
-# 3. A plain 1: in y = x + f(x), dy goes to x undiminished, whatever the sub-layer does, and its own path is added.
+# 3. A plain 1: in y = x + f(x), dy goes to x undiminished, whatever the sub-layer does, and the sub-layer's own path is
+#    added.
 #
 # ### The questions
 #
 # 1. Exactly 1, for any T. It can never forget: what has been written to the cell stays until the end.
 # 2. sigmoid(1) = 0.731, and 0.731^15 = 0.0091, so after 15 steps.
 # 3. In additive attention nothing, because only the sums q + k enter. With dot products all scores change. (This is
-#    why the gradients of all queries and those of all keys have the same sum there. The checker uses this law.)
-# 4. o = p v is the same line in both. How the weights were made does not matter to the values.
+#    why, in additive attention, the gradients of all queries and the gradients of all keys have the same sum. The
+#    checker uses this law.)
+# 4. o = p v is the same line in both. How the weights were made doesn't matter to the values.
 # 5. match lies between −1 and 1, so two scores differ by at most 2 · (1 + 1 + 2) = 8, and two weights by e⁸, which is
 #    2,981. A dot product has no such limit.
 #

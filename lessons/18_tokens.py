@@ -3,7 +3,7 @@
 #
 # [![The Transformer, with both embeddings lit](../plots/18_tokens_map.png)](../plots/00_reverse_whole.png)
 #
-# **Two models of one text: the first has a perplexity of 9, the second of 119. Which is the better one?**
+# **Two models of the same text: the first has a perplexity of 9, the second 119. Which is better?**
 #
 # 9 min, with a pencil 25, going deeper 5 · runs in 30 s (fast: 30 s) · needs 03, 04, 14 · difficulty 2 of 5 · paper:
 # section 5.1, and Sennrich et al. 2016, section 3.2
@@ -39,7 +39,7 @@ example = running_example()
 # %% [markdown]
 # ## Do you remember?
 #
-# 1. (03) The mean loss is L nats for each token. A blind guess among how many tokens would cost the same?
+# 1. (03) The mean loss is L nats per token. A blind guess among how many tokens would cost the same?
 # 2. (04) Which matrix of the model grows with the vocabulary, and which of its rows learn little?
 # 3. (14) The word "pots" has four letters. How many predictions does the model make for it, and why not four?
 #
@@ -49,8 +49,8 @@ example = running_example()
 # ## A pair becomes a token
 #
 # A computer stores a text as bytes, numbers from 0 to 255. A model whose tokens are bytes can read and write
-# everything, but its texts are long, and attention compares all pairs of tokens (lesson 05). With words as tokens texts
-# are short, but sooner or later there comes a word that the vocabulary does not have. Byte pairs are a middle way:
+# everything, but its texts are long, and attention compares all pairs of tokens (lesson 05). With words as tokens,
+# texts are short, but sooner or later a word comes up that isn't in the vocabulary. Byte pairs are a middle way:
 #
 #     1   split the text into words, spaces and signs included; each byte is a token
 #     2   count all pairs of neighbors inside the words
@@ -58,9 +58,9 @@ example = running_example()
 #     4   go on with 2 until the vocabulary is as large as you want
 #
 # > **1994.** Philip Gage publishes byte pair encoding in the C Users Journal, as a way to compress files. In 2015 Rico
-# > Sennrich, Barry Haddow and Alexandra Birch use it to let a translator write names and rare words that no vocabulary
-# > has. The paper of this course takes 37,000 such tokens for English and German, and GPT-2 begins in 2019 with bytes,
-# > so that no character is ever unknown.
+# > Sennrich, Barry Haddow and Alexandra Birch use it to let a translator write names and rare words that aren't in any
+# > vocabulary. The paper of this course takes 37,000 such tokens for English and German, and GPT-2 begins in 2019 with
+# > bytes, so that no character is ever unknown.
 #
 # **Your line.** Let «o» have the id 3 and «p» the id 4, as in our example, and let the text be "ooopoo". The pair (3,
 # 3) becomes the new token 7. What does the text become?
@@ -71,7 +71,7 @@ merged = ...  # your line: a list of ids
 lesson.judge("merged", merged)
 
 # %% [markdown]
-# The result is 7 3 4 7. A text is read from left to right, and a token that has been joined cannot be joined again. So
+# The result is 7 3 4 7. A text is read from left to right, and a token that has been joined can't be joined again. So
 # the first two of the three become 7, the third stays as it is, and the last two become 7.
 
 
@@ -119,21 +119,21 @@ lesson.check("pairs that differ from the library's", sum(map(bytes.__ne__, parts
 #
 # ## One text, one price
 #
-# Whatever its tokens are, a language model gives a probability to the whole text. It predicts one token after the
-# other, and the chain rule of probability multiplies what it predicts:
+# Whatever its tokens are, a language model gives a probability to the whole text. It predicts one token after another,
+# and the chain rule of probability multiplies its predictions:
 #
 #     p(text) = p(token 1) · p(token 2 | token 1) · ...            of the text as it is cut (see Going deeper)
 #     −ln p(text) = −Σ_n ln p_n                                    the logarithm turns the product into a sum
 #                 = N L                                            L is the mean of −ln p_n, N the number of tokens
 #
-# The left side is the price of the text in nats, what the model pays for its doubt (another price than that of lesson
-# 06). The number of tokens is not in it, but it is in the perplexity, e to the power of L:
+# The left side is the price of the text in nats, what the model pays for its doubt (not the price of lesson 06). The
+# number of tokens isn't in it, but it is in the perplexity, e to the power of L:
 #
 #     perplexity = exp(L) = p(text)^(−1/N)
 #
 # This takes the Nth root, and the tokenizer decides what N is.
 #
-# The models of the student are as simple as models can be. They know how often each pair of tokens occurs in the
+# The student's models are as simple as models can be. They know how often each pair of tokens occurs in the
 # training text. Then they give each last token ten more successors, in which every token has the share p(next) that it
 # has in the whole text:
 #
@@ -175,16 +175,16 @@ lesson.compare("perplexity per two bytes", guess, np.exp(even.reshape(-1, 2).sum
 # %% [markdown]
 # The number is squared (up to the rounding of 9.38), because half as many tokens share the same price. If each three
 # bytes became one token, it would be raised to the third power, although nothing has become worse. A perplexity that
-# does not name its token is like a price that does not say whether it is per gram or per kilo.
+# doesn't name its token is like a price that doesn't say whether it is per ounce or per pound.
 #
-# So divide the price by something that no tokenizer changes: the number K of characters, or that of bytes. And divide
-# by ln 2, so that the unit is a bit, one decision between two equally likely things:
+# So divide the price by something that no tokenizer changes: the number K of characters, or the number of bytes. And
+# divide by ln 2, so that the unit is a bit, one decision between two equally likely things:
 #
 #     bits per character = −ln p(text) / (K ln 2)
 #                        = L · (N / K) / ln 2                      nats per token, times tokens per character
 #
 # **Your line.** In `nats` is the price of each token of the held-out text, and `corpus.held_out` is that text itself.
-# How many bits per character does the model of bytes need?
+# How many bits per character does the byte model need?
 
 # %%
 bits = ...  # your line: bits per character
@@ -192,9 +192,9 @@ lesson.judge("bits", bits)
 
 # %% [markdown]
 # **Perplexity counts per token, and the tokenizer decides how many tokens there are; so to compare two models, divide
-# the price of the text by its characters.** All nats are summed up, also those of tokens that have no characters. Our
-# running example writes "pots", K = 4 characters, but it makes N = 5 predictions, because it must also say where the
-# word ends:
+# the price of the text by its characters.** All nats are added up, including those of tokens that have no characters.
+# Our running example writes "pots", K = 4 characters, but it makes N = 5 predictions, because it must also say where
+# the word ends:
 
 # %%
 p = np.exp(example["output.z"])
@@ -208,7 +208,7 @@ lesson.check("p(text) by both ways", error(2 ** (-own_bits * 4), chances.prod())
 # %% [markdown]
 # ## Which is the better one?
 #
-# We cut the vocabulary off after more and more tokens, and measure both numbers on the held-out pages.
+# We cut off the vocabulary after more and more tokens, and measure both numbers on the held-out pages.
 
 # %%
 SIZES = [259, 300, 400, 512, 1024, 2048, 4096]
@@ -241,10 +241,10 @@ print(f"bytes, looking back by four: perplexity {four_perplexity:.1f}, {four_bit
 # Let the model of bytes look back by four bytes, and it needs 1.64 bits, the same as the large one. These two are
 # equally good, and their perplexities are 3.1 and 119.
 #
-# The large vocabulary has also lost something that no number here shows. Look at "stop" in the picture above. It is
-# now a single token, a row of E, and which letters are in it is nowhere in the input, while "pots" is still made of
-# three pieces. To turn the one into the other, as our example has done all the time, was easy because its tokens are
-# letters. A model with large tokens must know by heart how each of them is spelled.
+# The large vocabulary has also lost something that no number here shows. Look at "stop" in the picture above. It is now
+# a single token, a row of E, and nothing in the input says which letters are in it, while "pots" is still made of three
+# pieces. Turning one into the other, as our example has done all along, was easy because its tokens are letters. A
+# model with large tokens must know by heart how each of them is spelled.
 #
 # **In papers:** joining pairs is *byte pair encoding* (BPE), each joining a *merge*, the pieces are *subwords*, a word
 # that a vocabulary lacks is *out of vocabulary* (OOV), our two models are *bigram models* with *Dirichlet smoothing*
@@ -253,15 +253,15 @@ print(f"bytes, looking back by four: perplexity {four_perplexity:.1f}, {four_bit
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest and go on with lesson 19. For a text of your own, `minitransformer train text` gives the bits
+# You can skip the rest and continue with lesson 19. For your own text, `minitransformer train text` gives the bits
 # per character (docs/commands.md).
 #
 # ### Rows that hardly learn
 #
-# The bits fall more and more slowly, because the training text is finite, and the more tokens there are, the fewer
-# examples it has of each. Of the 4,096 tokens, 34 % occur fewer than five times in all of it. Some never occur, because
-# a longer token has swallowed them: they were needed on the way. Their rows of E learn next to nothing (lesson 04). The
-# longest token is a line of 93 signs, most of them dashes: the frame of a table.
+# The bits fall more and more slowly, because the training text is finite: the more tokens there are, the fewer examples
+# it has of each. Of the 4,096 tokens, 34 % occur fewer than five times in all of it. Some never occur, because a longer
+# token has swallowed them: they were needed on the way. Their rows of E learn next to nothing (lesson 04). The longest
+# token is a line of 93 signs, most of them dashes: the border of a table.
 
 # %%
 count = np.bincount(tokenizer.encode(corpus.train), minlength=4096)[3:]
@@ -275,9 +275,9 @@ print(
 # ### One text, many ways to cut it
 #
 # We have cheated a little. With 4,096 tokens, "stop" can be written as one token, as "st" and "op", or letter by
-# letter. Each way has a probability, and p(text) is the sum of all of them. The tokenizer takes one way only, so our
-# bits are an upper bound. How large is the gap? For a model without memory, in which each token has a probability of
-# its own, one walk through a word sums up all ways. Let sum_i be the probability of its first i bytes:
+# letter. Each way has a probability, and p(text) is the sum of all of them. The tokenizer uses only one way, so our
+# bits are an upper bound. How large is the gap? For a model without memory, in which each token has its own
+# probability, one walk through a word adds up all the ways. Let sum_i be the probability of its first i bytes:
 #
 #     sum_0 = 1
 #     sum_i = Σ_j sum_j p(the token from byte j to byte i)
@@ -305,29 +305,29 @@ stop_ways = all_ways("stop")[0]
 print(f'"stop" can be cut in {stop_ways} ways; one way {one_way:.3f} bits per character, all ways {every_way:.3f}')
 
 # %% [markdown]
-# For this model the gap is 0.024 bits, about one per cent. It may be that small because training has seen one way of
-# cutting only, which leaves little for the others. (To cut at random in training makes a model more robust against
-# errors in spelling: Kudo 2018.)
+# For this model the gap is 0.024 bits, about one per cent. It may be that small because training has seen only one way
+# of cutting, which leaves little for the others. (To cut at random in training makes a model more robust against errors
+# in spelling: Kudo 2018.)
 
 # %% [markdown]
 # ## Exercise
 #
 # 1. Pencil, 5 minutes. One model has a perplexity of 20 with 4 characters per token, another has 60 with 5.5. Which is
 #    better?
-# 2. Keyboard, 15 minutes. Let the model look back by two tokens, three and more. Which vocabulary gains most, and
-#    which is the best one in the end?
+# 2. Keyboard, 15 minutes. Let the model look back two tokens, then three and more. Which vocabulary gains the most, and
+#    which is best in the end?
 #
 # Exercises with a checker: `minitransformer start 18`.
 #
 # ## Questions
 #
 # 1. A model gives 1/256 to each byte. What is its perplexity, and how many bits per byte does it need?
-# 2. Why may a pair not cross the end of a word?
+# 2. Why must a pair not cross the end of a word?
 # 3. What is the perplexity of the better model per character?
 # 4. A colleague leaves out the nats of eos, because it has no characters. By how much does our example's price fall?
 # 5. Could you choose a tokenizer for which even a blind guess has a perplexity of 2?
 # 6. *Somewhere else.* Two models of speech are compared. One predicts pieces of 10 milliseconds with a perplexity of 3,
-#    the other pieces of 40 milliseconds with a perplexity of 20. Which is the better one?
+#    the other pieces of 40 milliseconds with a perplexity of 20. Which is better?
 
 # %% [markdown]
 # ## Answers
@@ -341,18 +341,18 @@ print(f'"stop" can be cut in {stop_ways} ways; one way {one_way:.3f} bits per ch
 # ### The questions
 #
 # 1. 256, and log₂ 256 = 8.
-# 2. Frequent neighbors such as "of the" would become tokens, and so would "dog." and "dog,", each with a row of its
-#    own that must learn the same thing.
-# 3. 2^1.63 = 3.1, against 9.4 of the other one. Per character, perplexities may be compared.
-# 4. eos is the last of the five tokens, with p = 0.999, so only by 0.0004 bits per character. With a model that does
-#    not know where to stop it would be much more.
+# 2. Frequent neighbors such as "of the" would become tokens, and so would "dog." and "dog,", each with its own row,
+#    which must learn the same thing.
+# 3. 2^1.63 = 3.1, against 9.4 for the other one. Per character, perplexities can be compared.
+# 4. eos is the last of the five tokens, with p = 0.999, so only by 0.0004 bits per character. With a model that doesn't
+#    know where to stop it would be much more.
 # 5. Cut each byte into eight tokens, its bits, so that a blind guess chooses between two. It still pays 8 bits per
 #    byte.
 # 6. Divide by something that both share, such as a second of sound: 100 · log₂ 3 = 158 bits, and 25 · log₂ 20 = 108
 #    bits. The second, if its pieces say as much about the sound.
 #
 # The exercise. First: log₂ 20 / 4 = 1.08 bits per character, and log₂ 60 / 5.5 = 1.07, so they are equally good.
-# Second: the small ones, because each further token is a larger part of what they know. With six tokens back, 1,024
+# Second: the small ones, because each additional token is a larger part of what they know. With six tokens back, 1,024
 # tokens are as good as 4,096, with 1.36 bits each.
 
 # %%

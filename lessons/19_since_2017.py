@@ -11,7 +11,7 @@
 # ## Is this still a Transformer?
 #
 # A student who has just finished lesson 12 opens a model that people use, Llama 3.2 1B, with the paper beside it, and
-# hardly a line fits. No positions are added to the embeddings, the norms stand in another place, and the feed-forward
+# hardly a line fits. No positions are added to the embeddings, the norms are in a different place, and the feed-forward
 # network has three matrices. W_q has 2,048 columns where W_k has only 512, because 32 heads of queries share 8 heads of
 # keys. She counts six changes:
 #
@@ -44,7 +44,7 @@ example = running_example()
 #
 # 1. (09) PE_(t+j) is a rotation of PE_t. What must a head learn before it can use this to look j tokens ahead?
 # 2. (06) The bias of the keys never learns anything. Why?
-# 3. (11) In which does a path from the loss to the embeddings meet no norm inside the blocks, in post-norm or in
+# 3. (11) In which one does some path from the loss to the embeddings meet no norm inside the blocks, post-norm or
 #    pre-norm?
 #
 # (The answers are at the end.)
@@ -53,7 +53,7 @@ example = running_example()
 # ## One change of six
 #
 # At the end we train small decoders with the paper's block, with RoPE as its only change, and with all six. All six
-# together lower the loss by a certain amount. How much of it does RoPE alone bring?
+# together lower the loss by a certain amount. How much of that comes from RoPE alone?
 
 # %%
 guess = ...  # per cent of the whole gain that RoPE brings alone
@@ -63,33 +63,33 @@ guess = ...  # per cent of the whole gain that RoPE brings alone
 #
 # The paper adds PE_t to the embedding, so a score contains products of letters with letters, of letters with positions,
 # and of positions with positions. A head that wants "the token before me" has to learn that from the mixture. Su and
-# his colleagues asked for a score that *cannot* see anything of the positions but their distance.
+# his colleagues wanted a score that *can't* see anything about the positions except the distance between them.
 #
-# Take two features of a query as a point in the plane, and turn it about the origin by the angle ω for each position.
-# At position t it has turned by tω. As a matrix, with the two features as a column, unlike in the code:
+# Take two features of a query as a point in the plane, and rotate it about the origin by the angle ω for each position.
+# At position t it has been rotated by tω. As a matrix, with the two features as a column, unlike in the code:
 #
 #     R_t = [ cos tω   −sin tω ]
 #           [ sin tω    cos tω ]
 #
-# The key at position j is turned by jω in the same way, and the score is the product of the two turned vectors:
+# The key at position j is rotated by jω in the same way, and the score is the product of the two rotated vectors:
 #
 #     (R_t q)·(R_j k) = (R_t q)ᵀ (R_j k)                 a product of columns, written with a transpose
 #                     = qᵀ R_tᵀ R_j k                    a transpose reverses the factors
 #
-# Transposing R_t swaps the two sines, so their signs change places. The sine is the only part that tells a turn to the
-# left from one to the right, so R_tᵀ turns by tω *backwards*: R_tᵀ = R_(−t). And two turns, one after the other, are
-# one turn by the sum of the angles:
+# Transposing R_t swaps the two sines, and so their signs. The sine is the only part that tells a left turn from a right
+# turn, so R_tᵀ rotates by tω *backwards*: R_tᵀ = R_(−t). And two rotations, one after the other, are one rotation by
+# the sum of the angles:
 #
 #     R_tᵀ R_j = R_(−t) R_j = R_(j−t)
 #     (R_t q)·(R_j k) = qᵀ R_(j−t) k                     t and j are gone, and j − t is left
 #
-# **Turn the query by its own position and the key by its own, and of the two positions the score sees only their
-# distance, with its sign.** Values are not turned: what is handed over should not depend on where it was found.
+# **Rotate the query by its own position and the key by its own, and all the score sees of the two positions is their
+# distance, with its sign.** Values aren't rotated: what is handed over shouldn't depend on where it was found.
 
 # %% [markdown]
 # A head of D features has D/2 such pairs, and pair i has its own angle, the ω_i of lesson 09 (with D instead of C). The
-# running example has D = 3, so one pair turns and the last feature stays. From its decoder's self-attention, head 0, we
-# take the query of row o→t and the key of the «p» before it.
+# running example has D = 3, so one pair rotates and the last feature stays put. From its decoder's self-attention, head
+# 0, we take the query of row o→t and the key of the «p» before it.
 
 # %%
 x = example["decoder.self.x"]
@@ -118,21 +118,21 @@ for places in ((2, 1), (12, 11), (1002, 1001), (2, 5)):
 # %% [markdown]
 # ![One query and one key, turned to their positions](../plots/19_since_2017.png)
 #
-# The product is 3.296 at positions 2 and 1, at 12 and 11, and at 1,002 and 1,001. Both arrows have gone round many
+# The product is 3.296 at positions 2 and 1, at 12 and 11, and at 1,002 and 1,001. Both arrows have gone around many
 # times by then, but the angle between them is the same. At positions 2 and 5 it is different. If the first three
-# products differ, query and key were turned in opposite directions.
+# products differ, query and key were rotated in opposite directions.
 #
-# > **2021.** Jianlin Su wrote about turning queries and keys on his blog, in Chinese, before his paper with colleagues,
-# > *RoFormer*, appeared. EleutherAI, a group of volunteers, tried it and built it into GPT-J in the same year. PaLM
-# > followed in 2022 and LLaMA in 2023, and by now nearly every open decoder has it.
+# > **2021.** Jianlin Su wrote about rotating queries and keys on his blog, in Chinese, before his paper with
+# > colleagues, *RoFormer*, appeared. EleutherAI, a group of volunteers, tried it and built it into GPT-J in the same
+# > year. PaLM followed in 2022 and LLaMA in 2023, and by now nearly every open decoder has it.
 #
 # ## Turning back
 #
-# The gradient of a score arrives at the turned query, where it is the turned key, apart from the factor 1/√D. We need
-# it at the query itself.
+# The gradient of a score arrives at the rotated query, where it equals the rotated key, apart from the factor 1/√D. We
+# need it at the query itself.
 #
-# **Your line.** The turned key is `arrived`, two numbers, and the query was turned by an angle with the cosine `cos`
-# and the sine `sin`. What is the gradient of the product with respect to the query before it was turned?
+# **Your line.** The rotated key is `arrived`, two numbers, and the query was rotated by an angle with the cosine `cos`
+# and the sine `sin`. What is the gradient of the product with respect to the query before it was rotated?
 
 # %%
 arrived = turn(key[None], np.array([[1.0]]))[0]
@@ -147,7 +147,7 @@ lesson.judge("dquery", dquery)
 #     dx_i = Σ_j dy_j (R_t)_ji                           over all outputs that x_i reaches
 #     dx   = R_tᵀ dy = R_(−t) dy                         a sum over the first index is the transpose
 #
-# The gradient of our query is R_(−2) R_1 k = R_(−1) k, which depends on the distance only. Only the angles have to be
+# The gradient of our query is R_(−2) R_1 k = R_(−1) k, which depends only on the distance. Only the angles have to be
 # remembered, and dx is exactly as long as dy, so a rotation can neither blow a gradient up nor let it vanish.
 
 # %% Ours
@@ -180,15 +180,15 @@ print("dquery:", ours, "  R_(−1) k:", turn(key[None], np.array([[-1.0]]))[0])
 #     k of head h  = shared k of group h // (H/G)        forward: a copy for each head of the group
 #     dk of group  = Σ dk of its heads                   backward: the sum over the group
 #
-# It is there for memory: lesson 16 keeps all keys and values while a text is written, and in Llama 3.2 1B this takes
-# 2 · 16 layers · 8 heads · 64 features · 2 bytes = 32,768 bytes for each token. With 32 heads it would be four times as
-# much.
+# It is there to save memory: lesson 16 keeps all keys and values while a text is written, and in Llama 3.2 1B this
+# takes 2 · 16 layers · 8 heads · 64 features · 2 bytes = 32,768 bytes for each token. With 32 heads it would be four
+# times as much.
 
 # %% [markdown]
 # ## Today's block, in code
 #
 # Here is the whole block forward, with the library's norm and attention (lessons 10 and 06). The way back through it
-# takes another twenty lines. You now have all their pieces, and the exercise 19_block_backward is to join them. We
+# takes another twenty lines. You now have all the pieces, and joining them is the exercise 19_block_backward. We
 # check the two pieces that are new.
 
 
@@ -283,30 +283,30 @@ lesson.compare("per cent of the whole gain that RoPE brings alone", guess, share
 # ## One change is worth all six
 #
 # RoPE alone lowers the loss by 0.189 ± 0.043 nats, and all six changes together by 0.180 ± 0.023. Seed by seed, they
-# differ by 0.009 ± 0.061, so three seeds cannot tell RoPE alone from all six. The other five, without it, bring 0.052 ±
-# 0.014, and even that does not come on top: gains do not add up when two parts help with the same thing. In the
-# library's own experiment (docs/since-2017.md), with three layers and five seeds, RoPE is worth 0.216 ± 0.025 nats, and
-# all six together 0.205 ± 0.053.
+# differ by 0.009 ± 0.061, so three seeds can't tell RoPE alone from all six. The other five, without it, bring 0.052 ±
+# 0.014, and even that doesn't come on top: gains don't add up when two parts help with the same thing. In the library's
+# own experiment (docs/since-2017.md), with three layers and five seeds, RoPE is worth 0.216 ± 0.025 nats, and all six
+# together 0.205 ± 0.053.
 #
-# So were five papers wrong? No: most of the five serve something other than the loss of a small model. SwiGLU is for
-# the loss, and brings 0.020 nats in that experiment. With twelve layers and 240 steps, the paper's block does not begin
-# to learn, and with pre-norm it does. Grouped keys are there for memory, RMSNorm and the lack of biases for speed and
-# simplicity. When a paper reports a gain, ask at which size it was measured, with how many seeds, and what else was
-# changed that day.
+# So were five papers wrong? No: most of the five serve something other than the loss of a small model. SwiGLU is meant
+# for the loss, and brings 0.020 nats in that experiment. With twelve layers and 240 steps, the paper's block does not
+# begin to learn, and with pre-norm it does. Grouped keys are there for memory; RMSNorm and the lack of biases are there
+# for speed and simplicity. When a paper reports a gain, ask what size it was measured at, with how many seeds, and what
+# else was changed that day.
 #
 # **In papers:** turning is *rotary position embedding* (RoPE), grouped keys are *grouped-query attention* (GQA), one
-# head of keys for all is *multi-query attention* (MQA, Shazeer 2019), silu is also *swish* (Ramachandran et al. 2017),
-# and a gated product a *GLU* (Dauphin et al. 2016).
+# key head for all is *multi-query attention* (MQA, Shazeer 2019), silu is also *swish* (Ramachandran et al. 2017), and
+# a gated product a *GLU* (Dauphin et al. 2016).
 
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest and go on with the next lesson.
+# You can skip the rest and continue with the next lesson.
 #
 # ### Neighbors or halves
 #
 # Su pairs the features 0 and 1, 2 and 3, and so on. So does Meta's code for LLaMA. GPT-NeoX, and Hugging Face's code
-# for LLaMA, pair feature i with i + D/2. Both are right, as long as queries and keys agree, because a product does not
+# for LLaMA, pair feature i with i + D/2. Both are right, as long as queries and keys agree, because a product doesn't
 # care about the order of its terms: put the columns of W_q and W_k in another order, and one kind becomes the other.
 # (Hugging Face did so when it converted LLaMA.) If you load weights of the other kind without that step, you get a
 # model that talks nonsense, and no error message.
@@ -333,15 +333,15 @@ lesson.check("halves, with the features as they were: other scores", error(mixed
 # ### The bias that comes alive
 #
 # In lesson 06 the bias of the keys never learns: it adds the same number to all scores of a row. With RoPE the bias is
-# turned together with its key, so the number depends on the position, q_t·(R_(j−t) b), and the bias is a taste for
-# certain distances. Qwen and Qwen 2 keep the biases of queries, keys and values and drop all others, and Qwen's report
-# gives longer texts as the reason.
+# rotated together with its key, so the number depends on the position, q_t·(R_(j−t) b), and the bias becomes a taste
+# for certain distances. Qwen and Qwen 2 keep the biases of queries, keys and values and drop all others, and Qwen's
+# report gives longer texts as the reason.
 #
 # ### Where the norm of a head belongs
 #
 # Qwen 3 normalizes each head's queries and keys, so that no score can grow without bound. A rotation keeps the length,
-# and so RMSNorm and RoPE may change places, but only if the two features of each pair have the same γ. With a separate
-# γ for each feature, the order matters, and the weights of one order are wrong for the other.
+# so RMSNorm and RoPE may change places, but only if the two features of each pair have the same γ. With a separate γ
+# for each feature, the order matters, and the weights of one order are wrong for the other.
 
 # %%
 gamma = rng.uniform(0.5, 2.0, D)
@@ -361,23 +361,23 @@ lesson.check("a bias of the keys changes the differences in a row", np.ptp(with_
 #
 # 1. Pencil, 5 minutes. Write a pair of features as one complex number, and RoPE as a product with another one. What is
 #    the backward pass then?
-# 2. Pencil, 10 minutes. In the lesson's picture, which angle between the query and the key would make the product
-#    largest, and at which distance is it reached for ω = 1, if positions could be fractions?
+# 2. Pencil, 10 minutes. In the lesson's picture, what angle between the query and the key would make the product
+#    largest, and at what distance is it reached for ω = 1, if positions could be fractions?
 #
-# Exercises with a checker: `minitransformer start 19`. In 19_rope_backward you turn the gradient back, in
+# Exercises with a checker: `minitransformer start 19`. In 19_rope_backward you rotate the gradient back, in
 # 19_grouped_heads_backward you add up what the heads of a group return, and in 19_block_backward you go back through
 # the whole block.
 #
 # ## Questions
 #
-# 1. A colleague turns the values, too. What changes in o, and is it still a function of distances alone?
-# 2. Why does nobody turn the queries alone, by (t − j)ω? It would give the same scores.
-# 3. With G = 1 all heads share one head of keys. Are they then all the same head?
+# 1. A colleague rotates the values, too. What changes in o, and is it still a function of distances only?
+# 2. Why does nobody rotate only the queries, by (t − j)ω? That would give the same scores.
+# 3. With G = 1 all heads share one key head. Are they then all the same head?
 # 4. In the library's experiment, a decoder without any positions learns about as well as one with sinusoids. How can it
 #    tell the order of its tokens at all?
-# 5. The KV cache stores keys after they have been turned. What would be lost if it stored them before?
-# 6. *Somewhere else.* In a picture, a token is a patch, in a row and a column. How would you turn its query and key, so
-#    that a score sees only how many rows and how many columns lie between two patches?
+# 5. The KV cache stores keys after they have been rotated. What would be lost if it stored them before?
+# 6. *Somewhere else.* In a picture, a token is a patch, in a row and a column. How would you rotate its query and key,
+#    so that a score sees only how many rows and how many columns lie between two patches?
 
 # %% [markdown]
 # ## Answers
@@ -386,28 +386,29 @@ lesson.check("a bias of the keys changes the differences in a row", np.ptp(with_
 #
 # 1. The product W_q W_kᵀ has to become this rotation, in features that hold positions and no letters. It is one matrix
 #    for all t, but it must be learned.
-# 2. It adds q_t·b to all scores of a row, and a softmax does not change if all scores grow alike. So its gradient is 0.
-# 3. In pre-norm: there the norm stands on the branch, and the sum passes it by. (One more norm, after the last block,
+# 2. It adds q_t·b to all scores of a row, and a softmax doesn't change if all scores grow by the same amount. So its
+#    gradient is 0.
+# 3. In pre-norm: there the norm is on the branch, and the sum bypasses it. (One more norm, after the last block,
 #    is on every path.) In post-norm each sum is normalized, so every path meets the norms of all blocks.
 #
 # ### The questions
 #
-# 1. o_t becomes Σ_j p_tj R_j v_j, which depends on the absolute positions j. Turn it back by R_(−t), and only distances
-#    are left. Without that, the linear layer after it gets other axes at each position.
-# 2. The query would need another turn for each key, T·S rotations instead of T + S, and the product q kᵀ would no
-#    longer be one matrix product. That j − t splits into a part for t and one for j is the whole trick.
+# 1. o_t becomes Σ_j p_tj R_j v_j, which depends on the absolute positions j. Rotate it back by R_(−t), and only
+#    distances are left. Without that, the linear layer after it gets different axes at each position.
+# 2. The query would need a different rotation for each key, T·S rotations instead of T + S, and q kᵀ would no longer be
+#    one matrix product. The whole trick is that j − t splits into a part for t and a part for j.
 # 3. No. They share what can be found and what is handed over, but each asks its own question. It is called multi-query
 #    attention (Shazeer 2019).
 # 4. By the causal mask: a token at position t averages over t + 1 tokens, so even a uniform average tells it roughly
 #    where it is.
-# 5. Only time: each step would have to turn all old keys again. Turned keys stay right, because the position of
+# 5. Only time: each step would have to rotate all the old keys again. Rotated keys stay right, because the position of
 #    an old token never changes.
-# 6. Turn half of the pairs of features by angles that grow with the row, and the other half by angles that grow with
-#    the column. The score is a sum over the pairs, and each pair sees the distance of its own kind.
+# 6. Rotate half of the feature pairs by angles that grow with the row, and the other half by angles that grow with the
+#    column. The score is a sum over the pairs, and each pair sees the distance of its own kind.
 #
 # The exercise. First: (x_0 + i x_1) · exp(iωt), where i is the imaginary unit; backward multiplies by exp(−iωt), the
 # conjugate. Second: the angle 0, where both arrows point the same way. The query points at 0.795 radians and the key at
-# 2.859 (from their printed features), so the key has to turn by −2.064 more than the query: j − t = −2.064, a little
+# 2.859 (from their printed features), so the key has to rotate by −2.064 more than the query: j − t = −2.064, a little
 # more than two positions back.
 
 # %%

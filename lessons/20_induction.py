@@ -11,14 +11,14 @@
 # ## What came after it last time?
 #
 # Mira reads seven tokens to a friend, «s» «t» «o» «p» «s» «t» «o», and asks for the eighth. The friend says «p» at
-# once, and would do as well with seven squiggles that she has never seen. Nothing has to be known about them: one goes
-# back to where the last token stood before, and reads on from there.
+# once, and would do just as well with seven squiggles she has never seen. You don't need to know anything about them:
+# you go back to where the last token appeared before, and read on from there.
 #
 # Then she asks a model that has two layers and has been trained for ten seconds. Each of its texts is 8 to 16 random
 # tokens, of 32 kinds, repeated until there are 32. A guess is right in 3 of 100 cases. The model is right in 98 of 100
 # where texts repeat that it has never seen.
 #
-# Its weights cannot hold the answers, because the answers are made up as the text is drawn. What they hold must be a
+# Its weights can't hold the answers, because the answers are made up as the text is drawn. What they hold must be a
 # procedure, like the friend's. Today we write one down, in two heads, without training, and then look for it in the
 # trained model.
 
@@ -41,8 +41,9 @@ example = running_example()
 # ## Do you remember?
 #
 # 1. (05) A token is found by its key and hands over its value. Could it be found by one thing and hand over another?
-# 2. (11) A head of layer 1 has found something. How does a head of layer 2 come to know of it?
-# 3. (08) The head that looks at the token before was set by hand. Which features did its query read, and which not?
+# 2. (11) A layer-1 head has found something. How does a layer-2 head find out about it?
+# 3. (08) The head that looks at the token before was set by hand. Which features did its query read, and which did it
+#    ignore?
 #
 # (The answers are at the end.)
 #
@@ -53,24 +54,25 @@ example = running_example()
 #
 #     s_tj = q_t·k_j / √D = x_t W_q W_kᵀ x_jᵀ / √D
 #
-# and x_t and x_j, in layer 1, are a token and its position, nothing else? What makes the place of «p» special is that
-# «o» stands before it, and that is written neither in the vector of «p» nor in that of the row. Swap the token before j
-# for another one, and s_tj stays the same, whatever W_q and W_k are.
+# and x_t and x_j, in layer 1, are just a token and its position? What makes the place of «p» special is that «o» comes
+# before it, and neither the vector of «p» nor the row's own vector says so. Swap the token before j for another one,
+# and s_tj stays the same, whatever W_q and W_k are.
 #
-# The row can find the other «o», which has the same token. But that place hands over only what it has, and
-# it does not have its successor: a causal mask (lesson 07) never lets it look ahead.
+# The row can find the other «o», which has the same token. But that place hands over only what it has, and it doesn't
+# have its successor: a causal mask (lesson 07) never lets it look ahead.
 
 # %% [markdown]
 # ## Let an earlier head bring it
 #
-# So the news must be carried there first. A head of layer 1 looks at the token before, as in lesson 08, and writes what
-# it finds into the vector of its row. After that, the vector of «p» says two things in different features: *I am «p»*,
-# and *I have heard «o»*. Now a head of layer 2 can ask: who has heard my token?
+# So the news must be carried there first. A layer-1 head looks at the token before, as in lesson 08, and writes what it
+# finds into the vector of its row. After that, the vector of «p» says two things in different features: *I am «p»*, and
+# *I have heard «o»*. Now a layer-2 head can ask: who has heard my token?
 #
 # We put «bos» before the word, so that every letter has a token before it. Row t of `letter` has a one at the token of
 # position t, and row t of `heard` a one at the token before it («bos» hears itself).
 #
-# **Your line.** Write the scores of layer 2, without a scale: 1 where position j has heard the token of row t, else 0.
+# **Your line.** Write the layer-2 scores, without a scale: 1 where position j has heard the token of row t, and 0
+# elsewhere.
 
 # %%
 TOKENS = ["bos", "o", "p", "s", "t"]
@@ -132,12 +134,12 @@ lesson.check("our head of layer 2, against the library's attention", error(says,
 # ![What the two heads look at](../plots/20_induction.png)
 #
 # At the first four letters no position has heard the token of the row yet, so all scores are 0, and the row spreads its
-# weight over all that it sees. From the second «s» on, every answer is right.
+# weight over everything it sees. From the second «s» on, every answer is right.
 #
 # ## What the query meets
 #
 # Write y for what layer 1, with one head and without norms, hands to layer 2. It is what was there, plus what the head
-# adds, which is the mean of the values, with the weights p of layer 1, times W_o (lesson 08):
+# adds: the mean of the values, with the weights p of layer 1, times W_o (lesson 08):
 #
 #     y_j = x_j + Σ_i p_ji x_i W_v1 W_o1
 #
@@ -151,10 +153,10 @@ lesson.check("our head of layer 2, against the library's attention", error(says,
 #
 #     (x_i W_v1 W_o1)ᵀ = W_o1ᵀ W_v1ᵀ x_iᵀ
 #
-# so it is y_t, times one matrix (C, C), times x_iᵀ. No layer has this matrix: it is put together from the queries and
-# keys of one layer and the values and outputs of another, which is why it is called composition.
+# so it is y_t, times one matrix (C, C), times x_iᵀ. No layer has this matrix. It is put together from the queries and
+# keys of one layer and the values and outputs of another, which is why this is called composition.
 #
-# **Your line.** Here are random matrices of two heads. Write the matrix between y_t and x_iᵀ.
+# **Your line.** Here are random matrices for two heads. Write the matrix between y_t and x_iᵀ.
 
 # %%
 rng = np.random.default_rng(20)
@@ -166,7 +168,7 @@ lesson.judge("between", between)
 
 # %% [markdown]
 # With p_ji = 1 for i = j − 1, as in our model, row t meets the token *before* j at the place j. **A head can find a
-# place by what stands before it only if an earlier head has read that and written it down.**
+# place by what comes before it only if an earlier head has read that and written it down.**
 
 # %% Ours
 between = W_q2 @ W_k2.T @ W_o1.T @ W_v1.T
@@ -181,8 +183,8 @@ lesson.check("scores of layer 2 = direct + carried", error(direct + carried, sco
 # %% [markdown]
 # ## Does training find it?
 #
-# We train two GPTs (decoders without cross-attention), of one layer and of two, with four heads in each layer,
-# feed-forward networks, norms and the rest.
+# We train two GPTs (decoders without cross-attention), one with one layer and one with two, with four heads in each
+# layer, feed-forward networks, norms and the rest.
 #
 # **Your number.** Two layers get 98 of 100 tokens, and guessing gets 3. How many will one layer get?
 
@@ -226,8 +228,8 @@ lesson.check("right with two layers, of 100", 100 * right(two), at_least=lesson.
 lesson.compare("right with one layer, of 100", guess, 100 * right(one))
 
 # %% [markdown]
-# Now look inside the model of two layers. For each head of layer 1 we ask how much of its weight lies on the token
-# before, and for each head of layer 2 how much lies on the tokens that come after copies of the row's token.
+# Now look inside the two-layer model. For each layer-1 head we ask how much of its weight lies on the token before, and
+# for each layer-2 head how much lies on the tokens that come after copies of the row's token.
 
 
 # %%
@@ -246,22 +248,23 @@ print("layer 2, weight on tokens after copies: ", *(f"{share:.2f}" for share in 
 # %% [markdown]
 # ![A trained pair of heads, and how it came about](../plots/20_induction_trained.png)
 #
-# Above is one text of 32 tokens, with a period of 8. The head of layer 1, on the left, puts about half of its weight,
+# Above is one text of 32 tokens, with a period of 8. The layer-1 head, on the left, puts about half of its weight,
 # 0.49, on the token before. In layer 2, on the right, the lines begin where the text repeats, 7 places back (the period
-# − 1), where the copies of the row's token have their successors. Unlike ours, no single pair does all the work.
+# − 1), where the copies of the row's token have their successors. Unlike in our hand-made model, no single pair does
+# all the work.
 #
-# At the lower left you should see the blue curve leave the orange one after some 200 steps. If both rise together, all
+# At the lower left you should see the blue curve leave the orange one after about 200 steps. If both rise together, all
 # of your texts have the same period, and a distance is enough.
 #
-# > **2021.** Elhage, Nanda, Olsson and others at Anthropic trained Transformers without feed-forward networks, of one
-# > and of two layers, and multiplied out their matrices, as we did. In those of two layers they found such pairs, and
+# > **2021.** Elhage, Nanda, Olsson and others at Anthropic trained Transformers without feed-forward networks, with one
+# > layer and with two, and multiplied out their matrices, as we did. In the two-layer ones they found such pairs, and
 # > called the second head an induction head. In 2022 Olsson and others reported that in larger models, too, these heads
 # > appear in a short stretch of training, and that the loss bends in the same stretch.
 #
 # ## How far, but not which
 #
 # With one layer, no row can find what it is looking for, and still 23 of 100 tokens are right, where guessing gives 3.
-# The lower right picture has the weight of its four heads by distance: most of it lies 7 to 15 places back. So let us
+# The lower right picture shows the weight of its four heads by distance: most of it lies 7 to 15 places back. So let's
 # try a rule without any model: say the token that is most frequent there.
 
 # %%
@@ -275,28 +278,29 @@ rule = np.take_along_axis(most / most.sum(axis=-1, keepdims=True), tested.target
 print(f"the most frequent token 7 to 15 places back is right in {100 * rule:.0f} of 100 cases")
 
 # %% [markdown]
-# A text repeats after 8 to 16 tokens, so the answer *must* stand 7 to 15 places back, and 0.8 of the weight, on
+# A text repeats after 8 to 16 tokens, so the answer *must* be 7 to 15 places back, and 0.8 of the weight, on
 # average, lies there. The model just doesn't know which of the nine it is. Nor does the rule, but it is right in 26 of
-# 100 cases, not in 11: some tokens repeat by chance, with period 8 the answer stands there twice, and early rows have
-# fewer places. One layer has learned how far away the answer is, because a distance is a fact about positions. It
-# cannot learn *which* it is, because that is a fact about what stands before.
+# 100 cases, not in 11: some tokens repeat by chance, with period 8 the answer appears there twice, and early rows have
+# fewer places. One layer has learned how far away the answer is, because a distance is a fact about positions. It can't
+# learn *which* it is, because that is a fact about what comes before.
 #
-# Its curve alone shows a model that learns something. To see what, look inside, and ask what could be right without it.
+# The curve by itself only shows a model that learns something. To see what, look inside, and ask what could be right
+# without it.
 #
-# **In papers:** Elhage et al. (2021) call x with all that is added to it the *residual stream*, W_q W_kᵀ the *QK
-# circuit*, W_v W_o the *OV circuit*, our composition *K-composition*, and our head of layer 1 a *previous-token head*.
-# To use what was just read is *in-context learning*.
+# **In papers:** Elhage et al. (2021) call x, with everything that is added to it, the *residual stream*, W_q W_kᵀ the
+# *QK circuit*, W_v W_o the *OV circuit*, our composition *K-composition*, and our layer-1 head a *previous-token head*.
+# Using what was just read is *in-context learning*.
 
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest and go on with lesson 21.
+# You can skip the rest and continue with lesson 21.
 #
 # ### A head taken out
 #
-# A map shows where a head looks. Whether the model needs that look is another question, and there is a way to ask it:
-# take the head out, and see what is lost. Its D features, which W_o would read, become 0 (zero ablation), or their mean
-# over many rows (mean ablation), so that the rest of the model gets what it usually gets.
+# A map shows where a head looks. Whether the model needs that look is a different question, and there is a way to ask
+# it: take the head out, and see what is lost. Its D features, which W_o would read, become 0 (zero ablation), or their
+# mean over many rows (mean ablation), so that the rest of the model gets what it usually gets.
 
 # %%
 lost = {}
@@ -316,27 +320,27 @@ for layer, number, _ in list(lost)[::2]:
 # %% [markdown]
 # The best induction head can go, and 79 of 100 tokens are still right, because its three neighbors do the same work.
 # And head 1 of layer 1 costs 31 tokens if it becomes 0, but 3 if it becomes its mean. What is missed then is mostly a
-# constant, on which the layers above rely as on a bias. Zero is a value like any other, and one that the model has
-# never seen. (Why head 3 of layer 1 is missed most is in docs/inside.md.)
+# constant, which the layers above rely on like a bias. Zero is a value like any other, and one that the model has never
+# seen. (Why head 3 of layer 1 is missed most is in docs/inside.md.)
 #
 # ### A key taken out
 #
-# One can also take out a single key: what would the row get if it could not see key j? Its score becomes −∞, so
+# You can also take out a single key: what would the row get if it couldn't see key j? Its score becomes −∞, so
 # exp(s_j) leaves the sum of the softmax, and nothing else changes. Write p for the weights before. For each other key
 # i, and for what the head returns,
 #
 #     exp(s_i) / (total − exp(s_j)) = p_i / (1 − p_j)                  divide above and below by total = Σ_i exp(s_i)
 #     Σ_i p_i v_i / (1 − p_j) = (o − p_j v_j) / (1 − p_j)              the sum is over all keys i but j
 #
-# The others share the weight that is free. If you set p_j to 0 and leave it at that, the weights sum to 1 − p_j, and
+# The others share the weight that was freed. If you set p_j to 0 and leave it at that, the weights sum to 1 − p_j, and
 # you have measured something else: a shorter o.
 #
 # ### Composition in our own model
 #
-# The model of "stop" has one decoder layer, and still two attentions, one after the other. The row that reads «s» and
-# writes «eos», row s→eos, gives 0.92 of its weight in head 0 of cross-attention to «s», the first letter of the source.
-# Who told it to ask for that? Its query is made from x, to which its own token, the two heads of self-attention and a
-# bias have been added, so if we take the norm's σ as it is here, the score splits into a sum of their shares.
+# The "stop" model has just one decoder layer, but it has two attentions, one after the other. The row that reads «s»
+# and writes «eos», row s→eos, gives 0.92 of its weight in head 0 of cross-attention to «s», the first letter of the
+# source. Who told it to ask for that? Its query is made from x, to which its own token, the two heads of self-attention
+# and a bias have been added, so if we keep the norm's σ fixed, the score splits into a sum of their shares.
 
 # %%
 own, o, W_o = (example[f"decoder.self.{name}"] for name in ("x", "o", "W_o"))
@@ -362,9 +366,9 @@ print(f"row s→eos: «s» leads «p» by {whole_lead:.2f};", *(f"{name} {value:
 # ## Exercise
 #
 # 1. Pencil, 10 minutes. Do the same with the query: put y_t = x_t + Σ_i p_ti x_i W_v1 W_o1 into the score. Which matrix
-#    stands between x_i and x_j, and whose tokens does it compare?
-# 2. Keyboard, 20 minutes. Let the model by hand go by the last two tokens: after «a x b c x d a x» it should say «b»,
-#    and after «a x b c x d c x» it should say «d». How many heads do you need, and in how many layers?
+#    is between x_i and x_j, and whose tokens does it compare?
+# 2. Keyboard, 20 minutes. Make the hand-made model go by the last two tokens: after «a x b c x d a x» it should say
+#    «b», and after «a x b c x d c x» it should say «d». How many heads do you need, and in how many layers?
 #
 # Exercises with a checker: `minitransformer start 20`. In one you set the two heads by hand, without «bos»; in the
 # other you take out a key, and a head.
@@ -372,8 +376,8 @@ print(f"row s→eos: «s» leads «p» by {whole_lead:.2f};", *(f"{name} {value:
 # ## Questions
 #
 # 1. Why did we put «bos» before the word? What does the second «s» of "stops" get without it?
-# 2. Why can the two heads not stand side by side in one layer?
-# 3. In a text, «a» is followed once by «b» and once by «c». What does the model by hand say after the next «a»?
+# 2. Why can't the two heads be side by side in one layer?
+# 3. In a text, «a» is followed once by «b» and once by «c». What does the hand-made model say after the next «a»?
 # 4. The row says "?" where nobody has heard its token. Why does it say anything at all there?
 # 5. *Somewhere else.* A convolution that is 16 tokens wide also sees the last 16 tokens. Let one layer of it say logits
 #    that are sums over the places n back, each of which adds what its own token says there. Can it find what came after
@@ -387,22 +391,22 @@ print(f"row s→eos: «s» leads «p» by {whole_lead:.2f};", *(f"{name} {value:
 # 1. Yes, because key and value come from two matrices. Here a place is found by what it has heard, and hands over its
 #    own letter.
 # 2. By the residual path: the head's output is added to the vector of its row, and layer 2 reads that vector.
-# 3. It read the features of the position and none of the letter. The head of layer 2 does the opposite.
+# 3. It read the features of the position and none of the letter. The layer-2 head does the opposite.
 #
 # ### The questions
 #
-# 1. Position 0 sees itself alone, so it hears its own letter. Without «bos» the second «s» finds two places that have
+# 1. Position 0 sees only itself, so it hears its own letter. Without «bos» the second «s» finds two places that have
 #    heard an «s»: the first «t», and the first «s» itself. It says half of each.
 # 2. All heads of a layer read the same x. What one of them writes is added to x only after the layer.
 # 3. Two places have heard «a», with equal scores. It says half «b» and half «c».
-# 4. A softmax must give away all of its weight. With equal scores the row gets the mean of all that it sees.
-# 5. No: what place n adds depends on the token there, and not on whether the row's token stands before it. That takes a
-#    product of two tokens, such as q·k. But it can let the places 7 to 15 vote, each for its own token, and that is the
+# 4. A softmax must give away all of its weight. With equal scores the row gets the mean of everything it sees.
+# 5. No: what place n adds depends on the token there, and not on whether the row's token comes before it. That takes a
+#    product of two tokens, such as q·k. But it can let places 7 to 15 vote, each for its own token, and that is the
 #    rule above, right in 26 of 100 cases.
 #
 # The exercise. First: W_v1 W_o1 W_q2 W_k2ᵀ. It compares a token that row t has looked at with token j itself. Second:
-# each place must hear two tokens, so layer 1 needs a second head, which looks two places back, and six features more.
-# In layer 2 one head is enough: its query has the row's token and the one before, which the row has heard, too.
+# each place must hear two tokens, so layer 1 needs a second head, which looks two places back, and six more features.
+# In layer 2 one head is enough: its query has the row's token and the one before, which the row has also heard.
 
 # %%
 # the pictures of this lesson

@@ -10,7 +10,7 @@
 #
 # ## Which «s» was it?
 #
-# Our model has learned to reverse words of four letters, and it makes nonsense of "stops". Jonas and Aylin have to
+# Our model has learned to reverse four-letter words, and it makes nonsense of "stops". Jonas and Aylin have to
 # explain to an auditor why. They look at row t→s, which reads «t» and must write «s», the first letter of the word, but
 # writes «eos». Each of them has a map of it, from head 1 of cross-attention:
 #
@@ -18,10 +18,10 @@
 #     Jonas     0.513    0.000    0.023    0.238    0.225
 #     Aylin     0.149    0.223    0.054    0.000    0.574
 #
-# Jonas says that the row looks for the right «s», the first, and Aylin says that it takes the last for it. The auditor
-# puts one map after the other into the model. The head returns the same three numbers each time, to the last digit, and
-# so does all that comes after it: nothing in the model can tell which map it has. (The model itself has computed a
-# third one.)
+# Jonas says that the row looks for the right «s», the first, and Aylin says that it mistakes the last one for it. The
+# auditor puts first one map, then the other, into the model. The head returns the same three numbers each time, to the
+# last digit, and so does everything after it: nothing in the model can tell which map it has. (The model itself has
+# computed a third one.)
 
 # %% Imports
 from support.example_numbers import numbers
@@ -50,14 +50,15 @@ example = running_example()
 # ## Do you remember?
 #
 # 1. (06) Each row of ds sums to 0. Why must it?
-# 2. (08) A head has computed its weights p. What does the rest of the model get of them?
-# 3. (20) The heads of the model of one layer look 7 to 15 places back. Does this say what they do with what they find?
+# 2. (08) A head has computed its weights p. What does the rest of the model get from them?
+# 3. (20) The heads of the one-layer model look 7 to 15 places back. Does this tell you what they do with what they
+#    find?
 #
 # (The answers are at the end.)
 #
 # ## What the rest of the model gets
 #
-# The rest of the model gets o = p v, and nothing else of p. So let us look for all other rows of weights that give the
+# The rest of the model gets o = p v, and nothing else from p. So let's look for all other rows of weights that give the
 # same o. Such a row, p + δ, must still sum to 1 and leave each of the D features of o as it is:
 #
 #     Σ_j (p_j + δ_j) = 1           so   Σ_j δ_j = 0               the p_j alone sum to 1
@@ -65,11 +66,11 @@ example = running_example()
 #
 # The second line stands for D equations, one for each d, so these are D + 1 equations for S unknown numbers, all linear
 # and with 0 on the right. Without any equation, δ can point in S independent directions. Each equation takes away one
-# of them, or none, if it follows from the others, so that at least this many are left:
+# of them, or none if it follows from the others, so at least this many are left:
 #
 #     S − (D + 1) = S − D − 1
 #
-# In these directions the weights can move, and o does not notice. For "stop", our model has S = 4 and D = 3, and there
+# In these directions the weights can move without o noticing. For "stop", our model has S = 4 and D = 3, and there
 # is none: four equations determine four weights. For "stops", with S = 5, there is one.
 #
 # **Your line.** Write all D + 1 equations as one: δ, times a matrix with S rows, is 0. Which matrix? Put the equation
@@ -88,12 +89,12 @@ lesson.judge("both", both)
 # %% [markdown]
 # ## The one direction
 #
-# It is [v 1], the values with a column of ones at their side. The rows δ that it takes to 0 are its left null space. A
-# singular value decomposition of its transpose finds them: the last array that NumPy returns has S rows, and those
-# that have no singular value, or 0 for one, are the directions.
+# It is [v 1], the values with a column of ones beside them. The rows δ that it takes to 0 are its left null space. A
+# singular value decomposition of its transpose finds them: the last array that NumPy returns has S rows, and the ones
+# with no singular value, or a singular value of 0, are the directions.
 #
-# But weights have one more duty, which is no equation: none of them may be negative. So we start at p and walk along δ
-# until the first weight is 0, and then the other way. All that lies between the two ends is a map with the same o.
+# But weights have one more duty, and it isn't an equation: none of them may be negative. So we start at p and walk
+# along δ until the first weight is 0, and then the other way. Everything between the two ends is a map with the same o.
 
 
 # %% Ours
@@ -134,7 +135,7 @@ lesson.check('for "stop", p follows from o: [o 1] times the inverse', error(back
 #
 # Is that a rare case? We train a model that reverses words of up to 8 letters, with 2 layers and 8 heads of D = 4
 # features. A word of 8 letters and its end are S = 9 keys. For ten words we walk with every row, and run the model with
-# the weights that we reach.
+# the weights we reach.
 #
 # **Your number.** In how many directions can a row of cross-attention move, in each head?
 
@@ -184,27 +185,27 @@ lesson.check("logits, with the weights of all heads moved", error(after, before)
 
 # %% [markdown]
 # The weights of all 16 heads have moved, and not one logit has changed. (Layer 2 keeps its values, since layer 1
-# returns the same.) How far the weights can go is another matter, because a direction is of no use if its first step
-# makes a weight negative, and a row that is nearly sure has many weights near 0. On average 0.09 of the weight moves,
-# and in 68 of 100 rows the largest weight stays where it is.
+# returns the same.) How far the weights can go is another matter: a direction is useless if its first step makes a
+# weight negative, and a row that is nearly sure has many weights near 0. On average 0.09 of the weight moves, and in 68
+# of 100 rows the largest weight stays where it is.
 #
 # ## The objection
 #
-# These maps come from nowhere, you may say: for all rows at once, no queries and keys would ever compute them.
-# Wiegreffe and Pinter said so, and asked for more: a model that computes other maps itself, also for words that it has
-# never seen.
+# You may object that these maps come from nowhere: for all rows at once, no queries and keys would ever compute them.
+# Wiegreffe and Pinter said so, and asked for more: a model that computes other maps itself, even for words it has never
+# seen.
 #
-# So we take a copy of the model and train it further, to give the same answers with other maps. Average the weights of
-# a row over all 16 heads, and write model_j for the mean in the model, and copy_j for the mean in the copy. The copy's
-# loss has two parts,
+# So we take a copy of the model and train it further, to give the same answers with different maps. Average the weights
+# of a row over all 16 heads, and write model_j for the mean in the model, and copy_j for the mean in the copy. The
+# copy's loss has two parts,
 #
 #     L = KL(model ‖ copy) + 3 Σ_j model_j copy_j                    for each row
 #     KL(model ‖ copy) = Σ_w p_model(w) ln(p_model(w) / p_copy(w))   over all tokens w
 #
-# of which the first, the Kullback-Leibler divergence, is 0 where both answer with the same probabilities, and the
-# second is large where both look at the same place (3 is our choice). A single head's p_j enters copy_j by a sixteenth,
-# so the second part gives it the gradient 3 model_j / 16. It is added to the dp of lesson 06, the price of a look:
-# looking where the model looks becomes more expensive.
+# The first, the Kullback-Leibler divergence, is 0 where both answer with the same probabilities. The second is large
+# where both look at the same place (3 is our choice). A single head's p_j enters copy_j by a sixteenth, so the second
+# part gives it the gradient 3 model_j / 16. It is added to the dp of lesson 06, the price of a look: looking where the
+# model looks becomes more expensive.
 #
 # **Your number.** Of 100 rows, in how many does the trained copy have its largest weight where the model has it?
 
@@ -230,8 +231,8 @@ lesson.check("right words of the copy, of 100", right_copy, at_least=lesson.pick
 # %% [markdown]
 # ![One word, and three maps of it](../plots/21_trust_the_map_copy.png)
 #
-# On the left, in the map of the model, you should see a line from the last letter to the first, and none in the map of
-# the copy. If the two look alike, the second part of the loss is missing. The copy still gets 98 of 100 words right.
+# On the left, in the model's map, you should see a line from the last letter to the first, and no line in the copy's
+# map. If the two look alike, the second part of the loss is missing. The copy still gets 98 of 100 words right.
 #
 # > **2019.** In "Attention is not Explanation", Jain and Wallace found, for one text at a time, other weights with the
 # > same answer. Wiegreffe and Pinter replied in the same year with "Attention is not not Explanation": such weights
@@ -239,12 +240,12 @@ lesson.check("right words of the copy, of 100", right_copy, at_least=lesson.pick
 #
 # ## Where does the copy look?
 #
-# Each row needs one letter, and cross-attention is the only road to it. How can the copy look away from that letter,
-# and write it all the same? We were sure that its encoder carries the letters to other places, as in lesson 20, so that
-# the copy finds them there. That can be tested for each letter:
+# Each row needs one letter, and cross-attention is the only path to it. How can the copy look away from that letter,
+# and still write it? We were sure that its encoder carries the letters to other places, as in lesson 20, so that the
+# copy finds them there. That can be tested for each letter:
 #
 # 1. Encode the word, and then the same word with another letter in its place.
-# 2. Put a single vector of the second memory into the first, at its own place, and leave all others.
+# 2. Put a single vector of the second memory into the first, in the same place, and leave all the others alone.
 # 3. See how far this moves the probabilities of the row that writes the letter, and which place moves them most.
 
 
@@ -286,33 +287,34 @@ print("weight of each head on the right letter: ", *(f"{weight:4.2f}" for weight
 print("right letters without this head, of 100: ", *(f"{share:4.0f}" for share in left))
 
 # %% [markdown]
-# We were wrong. In 100 of 100 rows it is the letter's own place that counts most, for the copy, too: from there the
-# probabilities move by 0.99, and from the best other place by 0.01. It has carried next to nothing elsewhere, but done
-# something simpler: two of its 16 heads still give the right letter 0.47 and 0.43 of their weight, and nearly all
-# others give it nothing. In the mean over 16 heads, the two vanish behind the others. But take the first of the two
-# away, and of 100 letters only 54 are right, while any one of the 14 others can go, and at least 96 are right.
+# We were wrong. In 100 of 100 rows it is the letter's own place that counts most, for the copy too: from there the
+# probabilities move by 0.99, and from the best other place by 0.01. The encoder has carried next to nothing elsewhere.
+# The copy has done something simpler: two of its 16 heads still give the right letter 0.47 and 0.43 of their weight,
+# and nearly all others give it nothing. In the mean over 16 heads, the two vanish behind the others. But take the first
+# of the two away, and of 100 letters only 54 are right, while any one of the 14 others can go, and at least 96 are
+# right.
 #
-# The loss had asked for another mean, and got one. The maps of single heads contradict each other, and none says which
-# of them counts: it took a replaced vector and a head taken out. **Other weights can give the same output, so a map
-# shows only where a row looks, and a change shows what it needs.**
+# The loss had asked for a different mean, and got one. The maps of single heads contradict each other, and none says
+# which of them counts: to find out, we had to replace a vector and take out a head. **Other weights can give the same
+# output, so a map shows only where a row looks, and a change shows what it needs.**
 #
 # **In papers:** whether a map shows what the model used is *faithfulness* (Jacovi and Goldberg 2020), weights that o
-# does not determine are *not identifiable* (Brunner et al. 2019), replacing a vector is *causal tracing* (Meng et al.
+# doesn't determine are *not identifiable* (Brunner et al. 2019), replacing a vector is *causal tracing* (Meng et al.
 # 2022) or *activation patching*, and taking a head out is *ablation*.
 
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest and go on with lesson 22.
+# You can skip the rest and continue with lesson 22.
 #
 # ### How far the largest weight can fall
 #
-# We walked in one direction until the first weight was 0. From there one can go on, in a direction that leaves that
-# weight alone. The least that the largest weight of a row can become is the solution of a linear program: its
+# We walked in one direction until the first weight was 0. From there you can continue, in a direction that leaves that
+# weight alone. The smallest value that the largest weight of a row can take is the solution of a linear program: its
 # objective, its equations and its bounds are linear. One of the best maps is always at a corner, where S of the
 # equations and bounds hold exactly: the D + 1 equations, and S − D − 1 bounds, which make as many weights 0. So at most
-# D + 1 weights are left. `moved`, in lessons/experiments/measuring/taps.py, finds such a map, and proves that
-# none with the same o has a smaller weight there.
+# D + 1 weights are left. `moved`, in lessons/experiments/measuring/taps.py, finds such a map, and proves that none with
+# the same o has a smaller weight there.
 
 # %%
 first, least, apart = [], [], []
@@ -331,15 +333,15 @@ print(f"largest weight {np.mean(first):.3f}, least it can be {np.mean(least):.3f
 #
 # ### Which heads are needed?
 #
-# To take out each head and measure the loss is the answer, at the cost of one forward pass for each head. Can one pass
-# do for all? Multiply what a head returns by a scale, which is 1, so that scale · o goes on in the place of o. By the
-# chain rule,
+# Taking out each head and measuring the loss gives the answer, at the cost of one forward pass per head. Can one pass
+# do for all of them? Multiply what a head returns by a scale, which is 1, so that scale · o takes the place of o. By
+# the chain rule,
 #
 #     ∂L/∂scale = Σ_t do_t·o_t                        over all rows of the head
 #
 # That is lesson 06 again: do_t·o_t = p·dp, the average price that the row pays. Michel et al. (2019) rank heads by the
 # mean of |∂L/∂scale| over many sequences. It matters where the absolute value is taken. At the end of training, the
-# slope of the mean loss is near 0 for every trained head, the most useful ones included, because a larger W_o would do
+# slope of the mean loss is near 0 for every trained head, including the most useful ones, because a larger W_o would do
 # the same as a larger scale. Single sequences pull up and down.
 
 # %%
@@ -365,14 +367,15 @@ for name, values in ranks.items():
 
 # %% [markdown]
 # Taken word by word, the slope ranks the 48 heads of all three kinds of attention nearly as their cost does, with a
-# rank correlation of 0.90. How sharp a map looks says much less, 0.50, and the slope of the mean loss, 0.43, no more
-# than that. A gradient, unlike a map, says what would happen if something changed, though only for a very small step.
+# rank correlation of 0.90. How sharp a map looks says much less, 0.50, and the slope of the mean loss, 0.43, says no
+# more than that. A gradient, unlike a map, says what would happen if something changed, though only for a very small
+# step.
 #
 # ## Exercise
 #
 # 1. Pencil, 10 minutes. The values of a row are v = (0, 1, 2), with D = 1 and S = 3, and p = (1/4, 1/2, 1/4). Find δ,
-#    both ends of the walk, and the least that the middle weight can become.
-# 2. Keyboard, 20 minutes. The overlap is a mean over heads, so it cannot tell one head with a weight of 0.8 from eight
+#    both ends of the walk, and the smallest value that the middle weight can take.
+# 2. Keyboard, 20 minutes. The overlap is a mean over heads, so it can't tell one head with a weight of 0.8 from eight
 #    with 0.1. Square the overlap of each single head, and add up the squares. What is the gradient now, and can the
 #    copy still answer?
 #
@@ -381,14 +384,14 @@ for name, values in ranks.items():
 #
 # ## Questions
 #
-# 1. All values of a head are the same vector. How many directions are there, and what does the map tell then?
+# 1. All values of a head are the same vector. How many directions are there, and what does the map tell you then?
 # 2. Any row of positive weights can be reached by some scores. Can any map (T, S) be reached by some q and k?
 # 3. A mask hides all but three keys from a row, in a head with D = 4. Does another map give the same o? And can this
 #    one be trusted?
-# 4. Without head A a model loses nothing, and without head B nothing. May you take out both?
-# 5. *Somewhere else.* A linear model predicts the price of a flat from five columns, one of which is the sum of two
-#    others. In how many directions can its weights move without moving any prediction? Does a large weight say that its
-#    column matters?
+# 4. Without head A a model loses nothing, and without head B it loses nothing. Can you take out both?
+# 5. *Somewhere else.* A linear model predicts the price of an apartment from five columns, one of which is the sum of
+#    two others. In how many directions can its weights move without moving any prediction? Does a large weight mean
+#    that its column matters?
 
 # %% [markdown]
 # ## Answers
@@ -404,19 +407,20 @@ for name, values in ranks.items():
 # ### The questions
 #
 # 1. The D + 1 equations are multiples of one, so S − 1 directions are left. Each map gives the same o, and the map
-#    tells nothing at all.
-# 2. No. The scores q kᵀ have the rank D at most, and the softmax forgets one number for each row. ln p must be, up to
+#    tells you nothing at all.
+# 2. No. The scores q kᵀ have rank D at most, and the softmax forgets one number for each row. ln p must be, up to
 #    one number for each row, a matrix of rank D. A single row always is.
-# 3. No other does, if the three rows of [v 1] that belong to these keys are independent, as they are unless the three
-#    values lie on one line. Then δ [v 1] = 0 has no solution but δ = 0. The null space counts only keys that the row
-#    may see. But a map that is the only one is not yet an explanation: whether the answer depends on the keys with the
-#    large weights is a question for an intervention. In the models of docs/inside.md the two agree in part, with a rank
-#    correlation of 0.72 ± 0.03.
+# 3. No other map does, if the three rows of [v 1] that belong to these keys are independent, as they are unless the
+#    three values lie on a line. Then δ [v 1] = 0 has no solution but δ = 0. The null space counts only keys that the
+#    row may see. But a map that is the only one possible isn't an explanation yet: whether the answer depends on the
+#    keys with the large weights is a question for an intervention. In the models of docs/inside.md the two agree in
+#    part, with a rank correlation of 0.72 ± 0.03.
 # 4. No. Each may do the other's work. In lesson 20, three induction heads stood in for the fourth.
 # 5. In one. If column c is a + b, the weights of a, b and c can move along (1, 1, −1). So a large weight says nothing:
-#    there are others, with 0 in its place, that predict the same. Take the column out, fit again, and see what is lost.
+#    there are other weights, with 0 in its place, that predict the same. Take the column out, fit again, and see what
+#    is lost.
 #
-# The exercise. First: δ = (1, −2, 1), up to a factor. From p one can go to (1/2, 0, 1/2) and to (0, 1, 0), so the
+# The exercise. First: δ = (1, −2, 1), up to a factor. From p you can go to (1/2, 0, 1/2) and to (0, 1, 0), so the
 # middle weight can become 0. Second: the gradient becomes 2 · 3 model_j times the head's own overlap, so that a head
 # pays more the more it looks. In our trial the copy kept most of its words, and no head kept much of its weight on the
 # right letter.

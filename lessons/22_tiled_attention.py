@@ -11,16 +11,16 @@
 # ## Eight times the text
 #
 # Ines has trained a small GPT on pieces of 256 characters, and now she wants it to read a whole page, 2,048 characters
-# at once. The text is eight times as long, so she makes eight times as much memory free and starts the run, which dies
-# in its first step.
+# at once. The text is eight times as long, so she frees eight times as much memory and starts the run. It dies in its
+# first step.
 #
 # Each head of each layer makes scores and weights of T × T numbers. In float32 the weights of one head take 0.26 MB at
 # 256 characters and 16.8 MB at 2,048, which is 64 times as much. With 6 layers of 8 heads and 16 pieces in a batch they
 # need 12.9 GB, while the answers of the heads, o, need 0.4 GB with D = 64.
 #
-# Could a row read a few keys at a time, write down what it found, forget them and go on? Two things stand
-# against it. The softmax divides by a sum over *all* keys, so no weight is known before the last key has been read. And
-# on the way back, by lesson 06, the gradient of each score needs the average price of its whole row.
+# Could a row read a few keys at a time, write down what it found, forget them and go on? There are two obstacles. The
+# softmax divides by a sum over *all* keys, so no weight is known until the last key has been read. And on the way back,
+# as lesson 06 showed, the gradient of each score needs the average price of its whole row.
 
 # %% Imports
 import tracemalloc
@@ -40,10 +40,10 @@ example = running_example()
 # %% [markdown]
 # ## Do you remember?
 #
-# 1. (03) A softmax may subtract any number from all scores of a row. Why does code choose the largest of them?
+# 1. (03) A softmax may subtract any number from all scores of a row. Why does code choose the largest one?
 # 2. (05) A row sees four keys. Now each key, with its value, is written a second time after the first four. What
-#    happens to the weights, and what happens to the answer of the row?
-# 3. (06) A score of one key wants its gradient, ds_j = p_j (dp_j − p·dp). What does it need to know about the other
+#    happens to the weights, and what happens to the row's answer?
+# 3. (06) The score of one key needs its gradient, ds_j = p_j (dp_j − p·dp). What does it need to know about the other
 #    keys?
 #
 # (The answers are at the end.)
@@ -57,15 +57,15 @@ example = running_example()
 #     score   −0.703    0.893    1.844    0.664
 #
 # Let one reader see only «s» and «t», and another only «o» and «p». Each does attention as if there were no other keys,
-# and hands in a report of three things: the largest score, the sum that it divided by, and its answer.
+# and hands in a report of three things: the largest score, the sum it divided by, and its answer.
 #
 #     m     = max_j s_j
 #     total = Σ_j exp(s_j − m)
 #     o     = Σ_j exp(s_j − m) v_j / total
 #
 # The left reader reports m = 0.893 and total = 1.203, the right one m = 1.844 and total = 1.307, and then the keys are
-# gone. The row's true answer is a weighted mean of the two answers. The totals are nearly equal: is the share of the
-# right half nearly one half?
+# gone. The row's true answer is a weighted mean of the two answers. The totals are nearly equal. Is the right half's
+# share nearly one half?
 
 # %%
 guess = ...  # the share of the right half in o, between 0 and 1
@@ -78,8 +78,8 @@ guess = ...  # the share of the right half in o, between 0 and 1
 #
 #     exp(s_j − m) = exp(s_j − m_left) exp(m_left − m)          as s_j − m = (s_j − m_left) + (m_left − m)
 #
-# The last factor is the same for all of them, so one multiplication brings whatever the left reader has added up to the
-# new scale:
+# The last factor is the same for all of them, so one multiplication brings everything the left reader has added up to
+# the new scale:
 #
 #     Σ_left exp(s_j − m) = exp(m_left − m) total_left
 #
@@ -102,13 +102,13 @@ lesson.judge("total", total)
 #
 #     total = exp(m_left − m) total_left + exp(m_right − m) total_right
 #
-# That is 0.46 + 1.31 = 1.77. For the answer, first undo the division that each reader has made: the left numerator is
+# That is 0.46 + 1.31 = 1.77. For the answer, first undo the division that each reader did: the left numerator is
 # total_left o_left, and it needs the same factor. Then add the numerators, and divide by the new total:
 #
 #     o = (exp(m_left − m) total_left o_left + exp(m_right − m) total_right o_right) / total
 #
-# So o is a mean of two means, each weighted by its total, once both totals are on one scale. The right half has the
-# share 1.31 / 1.77.
+# So o is a mean of two means, each weighted by its total, once both totals are on the same scale. The right half has
+# the share 1.31 / 1.77.
 
 # %% Ours
 shares = np.exp([m_left - m, m_right - m]) * [total_left, total_right]
@@ -117,23 +117,23 @@ lesson.compare("share of the right half", guess, shares[1])
 
 # %% [markdown]
 # That is the 56 % of «o» and the 17 % of «p» from lesson 05, found without the weight of any single key. And a merge
-# gives a report again, which can be merged with the next. **A row may forget its keys if it remembers three things: the
+# gives another report, which can be merged with the next. **A row may forget its keys if it remembers three things: the
 # largest score, the total, and the answer so far.**
 #
 # ![Left: one tile exists at a time. Right: one row reads its keys, tile by tile](../plots/22_tiled_attention.png)
 #
-# A block of queries that meets a block of keys is called a tile. On the left, of all the scores only the dark tile
-# exists: the pale ones are done and forgotten, the dotted ones are still to come. On the right, one row reads 128 keys
-# in 16 tiles. You should see the largest score climb three times, then stay. At each climb the total so far is scaled
-# down before the tile adds its own terms, and at the last one you see it fall.
+# A block of queries that meets a block of keys is called a tile. On the left, only the dark tile of all the scores
+# exists: the pale ones are done and forgotten, and the dotted ones are still to come. On the right, one row reads 128
+# keys in 16 tiles. You should see the largest score climb three times, then stay. At each climb the total so far is
+# scaled down before the tile adds its own terms, and at the last one you see it fall.
 
 # %% [markdown]
 # ## A report and its merge, in code
 #
 # `attend` is lesson 05, except that it returns a report instead of o, and `merge_states` is the two formulas. `reduce`,
 # from Python's own library, merges reports one by one, so each tile of scores is gone before the next comes. In the end
-# a row keeps o and one number, which is all that the way back needs of m and total: logsum = m + ln total = ln Σ_i
-# exp(s_i), the logarithm of its whole denominator.
+# a row keeps o and one number, which is all the way back needs to know about m and total: logsum = m + ln total = ln
+# Σ_i exp(s_i), the logarithm of its whole denominator.
 
 
 # %%
@@ -176,12 +176,12 @@ lesson.check("o from tiles of 2, against lesson 05's", error(o, example["cross.o
 # %% [markdown]
 # ## Backward: one number for each row
 #
-# The way back needs the weights, and we have not kept them. But now that the whole denominator is known, each weight
-# can be made again when its tile comes by:
+# The way back needs the weights, and we haven't kept them. But now that the whole denominator is known, each weight can
+# be recomputed when its tile comes by:
 #
 #     p_tj = exp(s_tj) / Σ_i exp(s_ti) = exp(s_tj − logsum_t)
 #
-# Now go through the five lines of lesson 06. dv, dq and dk are sums, to which each tile adds its share, and the price
+# Now go through the five lines of lesson 06. dv, dq and dk are sums to which each tile adds its share, and the price
 # dp_tj = do_t·v_j belongs to a single pair. But ds_tj = p_tj (dp_tj − p·dp) contains the average price of the row, a
 # sum over all keys:
 #
@@ -189,7 +189,7 @@ lesson.check("o from tiles of 2, against lesson 05's", error(o, example["cross.o
 #
 # A tile knows only a few of these terms. If it takes the average over its own keys, the gradient is wrong.
 #
-# **Your line.** The row has kept its answer, though, and do has come in from above. Write the average price of all rows
+# **Your line.** But the row has kept its answer, and do has come in from above. Write the average price of all rows
 # from these two arrays, (T, D).
 
 # %%
@@ -197,15 +197,15 @@ price = ...  # your line: the average price p·dp of each row, (T, 1)
 lesson.judge("price", price)
 
 # %% [markdown]
-# Put in the price, and take the sums in the other order:
+# Substitute the price, and swap the order of the sums:
 #
 #     p·dp = Σ_i p_ti Σ_d do_td v_id                 dp_ti = do_t·v_i
 #          = Σ_d do_td Σ_i p_ti v_id                 the order of finite sums is free
 #          = Σ_d do_td o_td                          the inner sum is the answer o_td, which was kept
 #          = do_t·o_t
 #
-# The average price of what a row looks at is the price of what it got. One number for each row, made before the first
-# tile, stands for all the keys that a tile cannot see.
+# The average price of what a row looks at is the price of what it got. One number for each row, computed before the
+# first tile, stands in for all the keys that a tile can't see.
 
 
 # %% Ours
@@ -306,16 +306,16 @@ lesson.check("at T = 2,048 the two agree, in float32", worst, 1e-5)
 # %% [markdown]
 # ![Peak memory of one head, forward and backward](../plots/22_tiled_attention_memory.png)
 #
-# On the page the tiles need 20 times less. Twice the text, 2,048 characters instead of 1,024, multiplies the upper line
-# by 3.9 and the lower one by 1.9. Nothing has been approximated: the gradients are the same.
+# On the page the tiles need 20 times less memory. Twice the text, 2,048 characters instead of 1,024, multiplies the
+# upper line by 3.9 and the lower one by 1.9. Nothing has been approximated: the gradients are the same.
 #
-# It costs arithmetic: lesson 06 counted six matrix products, and here a seventh makes the scores again. On a graphics
+# It costs arithmetic: lesson 06 counted six matrix products, and here a seventh recomputes the scores. On a graphics
 # processor, Dao and his co-authors report, it still saves time, because the large memory there is slower than the
 # arithmetic, and a tile never leaves the small memory beside it.
 #
 # > **2018.** Maxim Milakov and Natalia Gimelshein of NVIDIA showed how a softmax can find its largest score and its
 # > total in one pass, by rescaling. In 2021 Markus Rabe and Charles Staats of Google used this for attention whose
-# > memory does not grow with T². In 2022 Tri Dao and his co-authors counted what a graphics processor reads and writes,
+# > memory doesn't grow with T². In 2022 Tri Dao and his co-authors counted what a graphics processor reads and writes,
 # > and built FlashAttention on that count. PyTorch has had it built in since 2023.
 #
 # ## How often does a row rescale?
@@ -343,30 +343,30 @@ lesson.check("against 1/2 + 1/3 + ... + 1/64", abs(moves.mean() - expected), 0.2
 
 # %% [markdown]
 # It is fewer than four times. The keys come in no particular order, so the largest score of the first i tiles is
-# equally likely to be in any of them, and the i-th tile brings a new one with the probability 1/i. The sum of 1/i from
-# 2 to 64 is 3.74, and with a thousand times as many tiles it would be only 10.6.
+# equally likely to be in any of them, and the i-th tile brings a new one with probability 1/i. The sum of 1/i from 2 to
+# 64 is 3.74, and with a thousand times as many tiles it would be only 10.6.
 #
 # **In papers:** rescaling as tiles arrive is *online softmax*, logsum the *log-sum-exp* (LSE), a report an *attention
-# state*, making the weights again *recomputation*, and do_t·o_t the D_i of FlashAttention (Dao et al. 2022).
+# state*, computing the weights again *recomputation*, and do_t·o_t the D_i of FlashAttention (Dao et al. 2022).
 
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest and go on with the next lesson. What each kind of attention costs, and cannot do, is in
-# docs/attention.md.
+# You can skip the rest and continue with the next lesson. What each kind of attention costs, and what it can't do, is
+# in docs/attention.md.
 #
 # ### Attention over answers
 #
-# A report can be shorter still. Its logsum is enough instead of m and total, because exp(logsum) is the denominator
+# A report can be even shorter. Its logsum is enough instead of m and total, because exp(logsum) is the denominator
 # itself, with nothing subtracted from any score. Then the share of the left half in a merge is
 #
 #     exp(m_left − m) total_left / total = exp(logsum_left) / (exp(logsum_left) + exp(logsum_right))
 #
 # That is a softmax over the two reports, and the same holds for any number of them. So the tiles may be read in any
-# order, on different processors, and put together at the end as a mean of their o under the softmax of their logsums:
-# attention once more, with answers for values. Machines that share a very long text work like this. In Ring Attention
-# (Liu et al. 2023) each machine keeps its queries, the keys and values go round from machine to machine, and each
-# arrival is merged.
+# order, on different processors, and combined at the end as a mean of their o under the softmax of their logsums:
+# attention once again, with answers as the values. Machines that share a very long text work like this. In Ring
+# Attention (Liu et al. 2023) each machine keeps its queries, the keys and values travel around from machine to machine,
+# and each arrival is merged.
 
 # %%
 reports = [attend(arrays["q"], arrays["k"][keys], arrays["v"][keys]) for keys in tiles(10, 3)]
@@ -383,15 +383,15 @@ lesson.check("... and merged in pairs", error(pairs[2], answer), 1e-14)
 # %% [markdown]
 # ### A tile in which nothing is allowed
 #
-# With a causal mask (lesson 07), all pairs of a tile above the diagonal are forbidden, so the tile need not be visited.
-# At T = 2,048 in tiles of 128, 136 of the 256 tiles remain, which saves nearly half of the time. A tile on the
+# With a causal mask (lesson 07), all pairs of a tile above the diagonal are forbidden, so the tile doesn't need to be
+# visited. At T = 2,048 in tiles of 128, 136 of the 256 tiles remain, which saves nearly half the time. A tile on the
 # diagonal is masked as usual, with scores of −∞.
 #
 # But a tile may be allowed for one row and forbidden for another, as with padding or a window. For a row that may see
-# none of its keys, the largest score is −∞, and −∞ − (−∞) is not a number. The NaN then survives every merge, even if
-# all later tiles are fine. The remedy is to subtract 0 where the largest score is −∞: such a report has the total 0,
-# and an answer of 0. A merge needs it as well, because with a window the first two tiles are often both empty, and the
-# larger of their two largest scores is −∞, too.
+# none of its keys, the largest score is −∞, and −∞ − (−∞) isn't a number. The NaN then survives every merge, even if
+# all later tiles are fine. The remedy is to subtract 0 where the largest score is −∞: such a report has a total of 0,
+# and an answer of 0. A merge needs the same remedy, because with a window the first two tiles are often both empty, and
+# the larger of their two largest scores is also −∞.
 
 
 # %%
@@ -433,9 +433,9 @@ lesson.check("with the remedy, against the library's", error(with_mask[True], ri
 # %% [markdown]
 # ### Mistakes that one tile cannot show
 #
-# If all keys are in one tile, there is nothing to merge, and a tile's own average price is that of the row. So here is
-# a merge that forgets to bring the totals to one scale, and a backward pass that takes the average of each tile, each
-# on 10 keys: in one tile of 16, and in tiles of 3.
+# If all keys are in one tile, there is nothing to merge, and a tile's own average price is the row's. So here is a
+# merge that forgets to bring the totals to the same scale, and a backward pass that takes the average of each tile,
+# each on 10 keys: in one tile of 16, and in tiles of 3.
 
 
 # %%
@@ -461,14 +461,14 @@ for size in (16, 3):
 
 # %% [markdown]
 # In one tile both are right to the last digits. The default of our library is 512 keys, with which a short test would
-# see a single tile. So its tests choose small tiles, and lengths that they do not divide.
+# see a single tile. So its tests choose small tiles, and lengths that they don't divide.
 #
 # ### The same bargain for a whole layer
 #
-# A tile makes its weights a second time, so that nobody has to keep them. Why stop there? Until the way back, a layer
-# of a GPT keeps what each of its matrix products has read, the weights, and the wide inner array, and a model has many
-# layers. Keep the input x alone, and forget the rest. When dy arrives, compute forward from x again, then backward, and
-# forget once more (Chen et al. 2016; most libraries call it checkpointing).
+# A tile computes its weights a second time, so that nobody has to keep them. Why stop there? Until the way back, a
+# layer of a GPT keeps what each of its matrix products has read, the weights, and the wide inner array, and a model has
+# many layers. Keep only the input x, and forget the rest. When dy arrives, compute forward from x again, then backward,
+# and then forget again (Chen et al. 2016; most libraries call it checkpointing).
 #
 # So the inputs of all layers are kept, but the other arrays of only one layer at a time. It costs one more forward
 # pass. Backward takes about twice as long as forward, so a step of three parts becomes one of four, a third more. In a
@@ -476,12 +476,12 @@ for size in (16, 3):
 #
 # What has to be the same the second time? Everything that forward reads: x, the masks, the weights, which no optimizer
 # may move in between, and, easy to forget, the dice. With dropout, the second forward must draw the zeros of the first,
-# or dx is the exact gradient of another function, one whose loss nobody has computed. No shape is wrong, and training
-# may still look healthy. So a layer keeps the state of its random generator too, a few numbers, and begins the
-# second time from there. And what a layer counts, such as how busy its experts are, must be counted once.
+# or dx is the exact gradient of a different function, whose loss nobody has computed. No shape is wrong, and training
+# may still look healthy. So a layer also keeps the state of its random generator, a few numbers, and starts from there
+# the second time. And whatever a layer counts, such as how busy its experts are, must be counted only once.
 #
-# Then nothing is approximated, not even rounded differently: all gradients are the same to the last bit. In our library
-# this is `Recomputed`, which goes around any layer, and `minitransformer train text --recompute`; what it saves is
+# Then nothing is approximated, or even rounded differently: all gradients are the same to the last bit. In our library
+# this is `Recomputed`, which wraps any layer, and `minitransformer train text --recompute`; what it saves is
 # measured in docs/benchmarks.md. And if nobody will ask for a gradient? Then not even x has to be kept: a model that
 # only reads holds the arrays of one layer, however deep it is.
 
@@ -489,7 +489,7 @@ for size in (16, 3):
 # ## Exercise
 #
 # 1. Pencil, 10 minutes. Show that merging is associative: three reports give the same m, total and o, whichever two are
-#    merged first. Which report changes nothing when it is merged with another one?
+#    merged first. Which report changes nothing when it is merged with another?
 # 2. Pencil, 10 minutes. Dropout sets some weights to 0 after the softmax, and divides the others by the share that is
 #    kept. Show that p·dp = do·o still holds, if dp is the gradient of the weights before dropout.
 # 3. Keyboard, 20 and 30 minutes. Write the merge, and the backward pass of a tile.
@@ -499,10 +499,10 @@ for size in (16, 3):
 # ## Questions
 #
 # 1. Why does `attend` divide by its total, if `merge_states` multiplies by it again?
-# 2. A row's keys come with ever larger scores, or with ever smaller ones. How often does it rescale? Does o depend on
-#    it?
+# 2. A row's keys come with ever larger scores, or with ever smaller ones. How often does the row rescale? Does o depend
+#    on the order?
 # 3. In `tiled_backward` the loop over rows is outside, and the loop over keys inside. What changes if they are swapped?
-# 4. "FlashAttention makes attention linear in T." What is linear, and what is not?
+# 4. "FlashAttention makes attention linear in T." What is linear, and what isn't?
 # 5. A model writes one token at a time, with a cache of keys and values. Do tiles save memory there?
 # 6. *Somewhere else.* A billion readings lie on many machines, and you want their mean and variance in one pass. What
 #    does each machine report, and how do two reports merge?
@@ -514,24 +514,24 @@ for size in (16, 3):
 #
 # 1. Any number cancels in the division. With the largest, each exponential is at most 1, so none overflows, and one of
 #    them is exactly 1, so the sum is never 0.
-# 2. Each weight is halved, since the denominator doubles. o stays as it is: a mean does not notice that everything was
-#    counted twice. What matters in a merge is therefore how the totals compare.
-# 3. Two numbers: the denominator that is in p_j, and the average p·dp. This lesson keeps both for each row.
+# 2. Each weight is halved, since the denominator doubles. o stays as it is: a mean doesn't notice that everything was
+#    counted twice. So what matters in a merge is how the totals compare.
+# 3. Two numbers: the denominator in p_j, and the average p·dp. This lesson keeps both for each row.
 #
 # ### Questions
 #
 # 1. So that each report is an answer, which means something by itself. Most implementations merge numerators and divide
 #    once, at the end, which saves divisions.
 # 2. At every tile, or never. o is the same up to rounding.
-# 3. Only the order of the sums changes. Then dk and dv of a tile are finished one after the other, and dq grows from
+# 3. Only the order of the sums changes. Then dk and dv are finished tile by tile, and dq grows from
 #    tile to tile. It matters on many processors, because two of them must not add to the same place at once.
 # 4. The memory is linear. Each query still meets each key, so the work grows with T².
-# 5. Hardly. One query has only S scores. But its keys can be shared among processors, which is the merge of this
-#    lesson.
+# 5. Hardly. One query has only S scores. But its keys can be shared among processors, and this lesson's merge does
+#    that.
 # 6. Their number, their mean, and the sum of the squared distances from that mean. The numbers add up. The new mean is
-#    the mean of both, weighted by their numbers. And the squares add up once both are moved to the new mean, which adds
-#    (mean_left − mean_right)² · number_left · number_right / number. As with m, each report has chosen the scale that
-#    suits it, and a merge brings both to one.
+#    the mean of the two means, weighted by their numbers. And the squares add up once both are shifted to the new mean,
+#    which adds (mean_left − mean_right)² · number_left · number_right / number. As with m, each report has chosen the
+#    scale that suits it, and a merge brings both to the same scale.
 #
 # ### Exercise
 #

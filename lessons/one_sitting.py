@@ -1,11 +1,11 @@
 # %% [markdown]
 # # Backprop through a Transformer in one sitting
 #
-# * You need: the chain rule, NumPy, paper and a pencil. You need not know Transformers.
+# * You need: the chain rule, NumPy, paper and a pencil. You don't need to know Transformers.
 # * You write: eleven functions of one to four lines, at ten stations
 # * You get: all 826 gradients of a Transformer in your own code, checked, and a model that your code trains
-# * Time: about 150 minutes if this is new to you, best on two evenings, with a good end after station 5; if you have
-#   derived gradients before, 90 to 120
+# * Time: about 150 minutes if this is new to you, best on two evenings, with a good stopping point after station 5; if
+#   you have derived gradients before, 90 to 120
 # * Where: [as a notebook](one_sitting.ipynb), or as a script that `minitransformer sit` judges whenever you save it
 #
 # ## A bug that autograd cannot see
@@ -21,16 +21,16 @@
 # What does such a model do? We planted the same mistake in our own library and let it learn to reverse words. After
 # 1,000 steps it got 2,000 of 2,000 random words right, exactly as many as the correct model. The loss fell and nothing
 # crashed. And autograd? Every gradient it would give you is right to the last digit. It is the right gradient of the
-# wrong program. `v_proj` gets no gradient, because nothing uses it, and the optimizer skips it without a word.
+# wrong program. `v_proj` gets no gradient, because nothing uses it, and the optimizer silently skips it.
 #
 # Now go through this model by hand, backwards, from the loss. You arrive at the values, and ask who made them. You turn
-# the page to write down the gradient of `v_proj`, and there is no line that it could come from. You have found the bug,
-# and you were not even looking.
+# the page to write down the gradient of `v_proj`, and there is no line it could come from. You have found the bug, and
+# you weren't even looking.
 #
-# That is why one should do this once. **A backward pass is a second reading of the program, in which every number has
+# That is why you should do this once. **A backward pass is a second reading of the program, in which every number has
 # to say how it reaches the loss.** Autograd does that reading for you, and keeps what it finds to itself.
 #
-# The derivative also knows things that the code does not say. The tiny model of this page has 826 numbers. Eighteen of
+# The derivative also knows things that the code doesn't say. The tiny model on this page has 826 numbers. Eighteen of
 # them are stored, added, and handed to the optimizer at every step, and they can never make any difference, at any size
 # of this model. No line of code says so. You will see it in about an hour.
 
@@ -43,7 +43,7 @@
 # 1. **Along a road, slopes multiply.** If x reaches the loss through y, then dx is dy times the slope of y along x.
 # 2. **Where roads meet, gradients add.** If x reaches the loss by several roads, then dx is the sum over all of them.
 #
-# That, and the slopes of exp, ln, 1/x and √x, is all the calculus that you need. Pick one single number and ask: *where
+# That, and the slopes of exp, ln, 1/x and √x, is all the calculus you need. Pick a single number and ask: *where
 # does it go?*
 #
 # A small example. Let y = x W, entry by entry y_nj = Σ_i x_ni W_ij. Where does x_ni go? Into all y_nj of its own row n,
@@ -79,17 +79,17 @@ from support.sitting import PE, ROWS, SOURCE, STOP, VOCABULARY, WEIGHTS, hint, j
 # * Each token becomes a row of six numbers: its row of the matrix E, times √C, plus a pattern PE that tells positions
 #   apart.
 # * **Attention** lets rows look at other rows. A row asks with a query q; every row that can be seen has a key k and a
-#   value v. The dot products of the query with all keys are the scores s. A softmax makes weights p of them, positive
-#   and with the sum 1. What the row gets is the mean of the values with these weights. Two heads do this side by side.
+#   value v. The dot products of the query with all keys are the scores s. A softmax turns them into weights p, positive
+#   and summing to 1. What the row gets is the mean of the values with these weights. Two heads do this side by side.
 # * **Feed-forward** lets each row think for itself: a matrix, ReLU, a matrix.
-# * Around each of these there is a road for x to go straight on, x + f(x), and then a **norm** brings the row back to
-#   size.
+# * Around each of these there is a road for x to go straight ahead, x + f(x), and then a **norm** brings the row back
+#   to size.
 # * The encoder does this with the source. Its result, the memory M, is what the decoder looks at in
 #   **cross**-attention.
-# * At the end, each row is compared with all seven rows of E. The results are the logits z; a softmax makes
-#   probabilities of them; and the loss L is the mean of −ln p of the right tokens.
+# * At the end, each row is compared with all seven rows of E. The results are the logits z, a softmax turns them into
+#   probabilities, and the loss L is the mean of −ln p over the right tokens.
 #
-# Here it is, all of it. Read it once from top to bottom. `values` collects every number on the way, by name.
+# Here is all of it. Read it once from top to bottom. `values` collects every number on the way, by name.
 
 # %%
 C, H, D = 6, 2, 3
@@ -170,9 +170,9 @@ show("probabilities p (T, V)", values["p"], ROWS, VOCABULARY)
 #
 # At each station you see the numbers, and a function in which some lines end in `...`. Replace each `...`, and run the
 # cell (or, in a terminal, save the file while `minitransformer sit` is running). The judge compares what your function
-# returns with the true numbers. If yours are those of a known mistake, the judge names it and asks you a question; if
-# not, it shows you where you are off. Each function gets true numbers as its arguments, so you can go on after a
-# mistake, or skip a station and return later.
+# returns with the true numbers. If yours match a known mistake, the judge names it and asks you a question; if not, it
+# shows you where you are off. Each function gets true numbers as its arguments, so you can keep going after a mistake,
+# or skip a station and come back later.
 #
 # Stuck? Put `hint(loss_backward)` below the function, and write it twice for the second hint. Each function has two;
 # the norm has three.
@@ -181,9 +181,9 @@ show("probabilities p (T, V)", values["p"], ROWS, VOCABULARY)
 #
 # **The model gave the right letter 70 %. Which logits should move, and how hard?**
 #
-# For one row the loss is −ln p_right, and p_w = exp(z_w) / Σ_i exp(z_i). Pencil: put the second into the first, and use
-# ln(a/b) = ln a − ln b. What remains has two terms. Now pick one logit z_w, and ask where it goes. Does it matter
-# whether w is the right token?
+# For one row the loss is −ln p_right, and p_w = exp(z_w) / Σ_i exp(z_i). Pencil: substitute the second into the first,
+# and use ln(a/b) = ln a − ln b. What remains has two terms. Now pick one logit z_w, and ask where it goes. Does it
+# matter whether w is the right token?
 #
 # Then remember that L is the mean over the T rows. What is dz of row p→o? Write down its seven numbers before you write
 # the line of code.
@@ -206,10 +206,10 @@ judge(loss_backward)
 #
 # ## Station 2: the output matrix
 #
-# **Seven logits are pulled in seven directions. What does the row hear of it, and what does E hear?**
+# **Seven logits are pulled in seven directions. What does the row hear about it, and what does E hear?**
 #
 # The logits are z = y Eᵀ, or z_tw = Σ_c y_tc E_wc: a row is compared with the row of E of each token. Pick one number
-# of y, say y_tc. Into how many logits does it go, and with which slope? Then pick one number of E, say E_wc. It is the
+# of y, say y_tc. How many logits does it go into, and with what slope? Then pick one number of E, say E_wc. It is
 # feature c of one token, and all five rows are compared with that token.
 #
 # Write each as a sum first. Then find the matrix product that does this sum for all entries at once. The shapes help:
@@ -229,22 +229,22 @@ def output_backward(dz, y, E):
 judge(output_backward)
 
 # %% [markdown]
-# The same E will come up again, twice: it also read the letters. Keep in mind that this dE is only its first share.
+# The same E will come up twice more: it also read the letters. Keep in mind that this dE is only its first share.
 #
 # More: [lesson 04](04_embeddings.py). See [this dy in the
 # explorer](../minitransformer/explorer/page/index.html#view=cell&cell=output.dy[1,0]).
 #
 # ## Station 3: the norm
 #
-# **The norm takes a row's mean and size away. What does it take away from the gradient?**
+# **The norm takes away a row's mean and size. What does it take away from the gradient?**
 #
 # For each row, with means over its C = 6 features:
 #
 #     μ = mean(x)      σ = √(mean((x − μ)²) + ε)      x̂ = (x − μ)/σ      y = γ ∘ x̂ + β
 #
 # (∘ multiplies entry by entry. γ and β have six numbers each, and all rows share them.) This is the longest derivation
-# of the day; allow a quarter of an hour. Start at the end: what is dx̂? What are dγ and dβ, if five rows use the same
-# γ?
+# of the day, so allow a quarter of an hour. Start at the end: what is dx̂? What are dγ and dβ, if five rows use the
+# same γ?
 #
 # Then pick one feature x_c. It goes into x̂_c directly, with the slope 1/σ. But it also goes into μ, and μ goes into
 # all six x̂. And it goes into σ, and σ goes into all six x̂. Three roads, so three terms:
@@ -253,7 +253,7 @@ judge(output_backward)
 #     through μ        what is dμ? (Collect it from all six x̂.) Then, how much does μ move when x_c moves?
 #     through σ        what is dσ? Then, how much does σ move when x_c moves?
 #
-# For the last one, write σ² = mean((x − μ)²) + ε and differentiate both sides along x_c. (μ moves, too, but that adds
+# For the last one, write σ² = mean((x − μ)²) + ε and differentiate both sides along x_c. (μ moves too, but that adds
 # nothing: it adds −1/C times the sum of 2(x − μ), and x − μ sums to 0.)
 #
 # Both side roads end in a mean over the features. Write them with `.mean(axis=-1, keepdims=True)`.
@@ -277,8 +277,8 @@ def norm_backward(dy, x_hat, sigma, gamma):
 judge(norm_backward)
 
 # %% [markdown]
-# Try it: add up the six entries of dx, then multiply dx by x̂ and add up. You get 0 twice, except for ε and rounding. A
-# gradient that fails one of these two sums has lost the road through μ, or that through σ. At C = 512, losing both
+# Try it: add up the six entries of dx, then multiply dx by x̂ and add up. Both sums are 0, except for ε and rounding. A
+# gradient that fails one of these two tests has lost the road through μ, or the one through σ. At C = 512, losing both
 # changes dx by about 5 to 6 % only. Such a model trains.
 #
 # More: [lesson 10](10_layer_norm.py). See [this dx in the
@@ -290,7 +290,7 @@ judge(norm_backward)
 #
 # The network is a linear layer, ReLU, and a linear layer: a = x W_1 + b_1, then r = max(a, 0), then y = r W_2 + b_2.
 # You need one function for both linear layers. (The model has sixteen of them, so it will be called sixteen times.) You
-# have seen dx at the beginning. For dW, pick one W_ij: which rows use it, and what stands next to it? For db, pick one
+# have seen dx at the beginning. For dW, pick one W_ij: which rows use it, and what is next to it? For db, pick one
 # b_j.
 #
 # And ReLU? Look at the eight numbers a of our row. What happens to r if you nudge a number that is −1.837? Or 0.610?
@@ -330,7 +330,7 @@ judge(linear_backward, relu_backward)
 #
 # The sum is x + f(x), where f is the feed-forward network, or attention. You have the gradient dsum of the sum. You
 # also have dsub, which is what comes out of the backward of f when dsum goes in. This is the shortest line of the day.
-# But it is the reason why networks with a hundred layers can be trained, so do not just write it: say why.
+# But it is the reason that networks with a hundred layers can be trained, so don't just write it: say why.
 
 # %%
 rows = [true["decoder.norm3.dx"][1], true["decoder.ffn.dx"][1]]
@@ -351,10 +351,10 @@ judge(residual_backward)
 #
 # ## Half done
 #
-# Softmax, a linear layer, ReLU, a norm and a way around: this is all that a network without attention needs. String it
-# together, from the loss down to the last norm before the feed-forward network, and let a witness judge it that knows
-# nothing of derivations. (It nudges each weight and looks at the loss; the end of this page says how.) Nothing is left
-# to write. Then it is a good place to stop for today: the file keeps what you wrote.
+# Softmax, a linear layer, ReLU, a norm and a way around: this is all a network without attention needs. String it
+# together, from the loss down to the last norm before the feed-forward network, and let it be judged by a witness that
+# knows nothing about derivations. (It nudges each weight and looks at the loss; the end of this page says how.) There
+# is nothing left to write. This is a good place to stop for today: the file keeps what you wrote.
 
 
 # %%
@@ -386,13 +386,13 @@ judge_half(forward, half_backward)
 #
 # **Did row p→o look in the wrong place, or did it find the wrong thing there?**
 #
-# We have passed one more norm and one linear layer, and stand before the output of cross-attention: o = p v, or o_td =
+# We have passed one more norm and one linear layer, and have reached the output of cross-attention: o = p v, or o_td =
 # Σ_j p_tj v_jd, once for each head. The row's query has looked at the four letters of "stop" with the weights p. Their
 # values were mixed with these weights. From above comes do, three numbers for each head.
 #
-# Two things can be to blame: the weights p, or the values v. Pick one weight p_tj: into which entries of o does it go?
-# Pick one entry v_jd of a value: which rows looked at it? Then find the two matrix products. The arrays have an axis
-# more, for the heads. `@` works on the last two axes, and `v.swapaxes(-1, -2)` transposes them.
+# Two things can be to blame: the weights p, or the values v. Pick one weight p_tj: which entries of o does it go into?
+# Pick one entry v_jd of a value: which rows looked at it? Then find the two matrix products. The arrays have one more
+# axis, for the heads. `@` works on the last two axes, and `v.swapaxes(-1, -2)` transposes them.
 #
 # Pencil: head 0, row p→o, the letter o. What is its dp? (Three products. The answer is the price of looking at it.)
 
@@ -421,14 +421,14 @@ judge(mix_backward)
 #
 # A negative price is a bargain: more weight there lowers the loss. But the weights sum to 1, so more for one letter
 # means less for the others. That is what the softmax knows. You need the slope of each weight along each score. With
-# p_i = exp(s_i)/Σ exp(s), the quotient rule gives two cases. Derive them; here is where you should arrive:
+# p_i = exp(s_i)/Σ exp(s), the quotient rule gives two cases. Derive them. This is where you should end up:
 #
 #     ∂p_i/∂s_j = p_i (1 − p_i)     if i = j
 #     ∂p_i/∂s_j = −p_i p_j          if not
 #
 # Now pick one score s_j. Where does it go? Into **all four** weights of its row. Add up four terms, and look for what
 # they have in common. Before you run it, guess: which of the four scores below will rise under gradient descent?
-# (Descent goes against the gradient.) One of the four has a good price and rises hardly at all. Why?
+# (Descent goes against the gradient.) One of the four has a good price but hardly rises at all. Why?
 
 # %%
 show("head 0, row p→o", [values["cross.p"][0, 1], true["cross.dp"][0, 1]], ["weight p", "price dp"], SOURCE)
@@ -480,8 +480,8 @@ judge(scores_backward)
 #
 # You have all the pieces. Here they are as three ways back, one for each kind of layer. They call your functions and
 # store the gradients of the weights. Each takes the name of a place and the gradient that arrives there. Read
-# `attention` line by line: it is stations 6 to 8 in a row. (It returns three gradients and does not add them, because
-# in cross-attention they belong to different rows.)
+# `attention` line by line: it is stations 6 to 8 in a row. (It returns three gradients and doesn't add them, because in
+# cross-attention they belong to different rows.)
 
 
 # %%
@@ -513,22 +513,22 @@ def ways_back(weights, values, grads):
 
 
 # %% [markdown]
-# With them, the decoder's part of the backward is its forward, read from the bottom to the top:
+# With them, the decoder's part of the backward is its forward, read from bottom to top:
 #
 #     forward:   ...  y = norm2(y + cross-attention(y, M))      y = norm3(y + feed-forward(y))
 #     backward:  norm3, then around and through feed-forward, then norm2, then around and through cross-attention, ...
 #
-# The encoder is yours. The memory M was read twice by cross-attention:
-# it made keys, and it made values. dM_k and dM_v are what comes back from the two. What is dM?
+# The encoder is yours. The memory M was read twice by cross-attention: it became keys, and it became values. dM_k and
+# dM_v are what comes back from the two. What is dM?
 #
-# From there, two lines of the forward to undo, last one first:
+# From there, you have two lines of the forward to undo, last one first:
 #
 #     x = norm1(x + self-attention(x))
 #     M = norm2(x + feed-forward(x))
 #
 # Use the three ways and your own `residual_backward`. (The judge passes correct versions of the three, even if some of
-# your stations are still open.) In self-attention x itself makes the queries, the keys *and* the values. So by how many
-# roads does x reach the loss there, counting the one around it?
+# your stations are still open.) In self-attention x itself makes the queries, the keys *and* the values. So along how
+# many roads does x reach the loss there, counting the one around it?
 
 
 # %%
@@ -581,8 +581,8 @@ judge(embedding_backward)
 #
 # ## All of it
 #
-# String your functions together, from the loss to the embedding. Nothing is left to write; read it, and recognise every
-# line.
+# String your functions together, from the loss to the embedding. There is nothing left to write. Read it, and recognize
+# every line.
 
 
 # %%
@@ -605,10 +605,10 @@ def backward(weights, values, source, target_in, target_out):
 
 
 # %% [markdown]
-# Is it right? So far the judge has compared you with our numbers. Now use a witness that knows nothing of our
-# derivations or of yours, only of the forward. Add a tiny *imaginary* number ih to one weight, h = 1e-30, and run the
+# Is it right? So far the judge has compared you with our numbers. Now use a witness that knows nothing about our
+# derivations or yours, only about the forward. Add a tiny *imaginary* number ih to one weight, h = 1e-30, and run the
 # forward. The loss becomes complex, and its imaginary part divided by h is the derivative, to all digits: L(w + ih) =
-# L(w) + ih L'(w), and what follows has h² in it. (For this, the forward compares `.real` parts. [Lesson
+# L(w) + ih L'(w), and the next term has h² in it. (For this, the forward compares `.real` parts. [Lesson
 # 01](01_derivatives.py) has the story.) 826 weights take 826 forwards, a fraction of a second.
 
 # %%
@@ -624,14 +624,14 @@ if finished:
 # Once your backward is right, this list shows two things.
 #
 # Thirteen zeros belong to one unit of the decoder's feed-forward network: its column of W_1, its b_1, its row of W_2.
-# You met it at station 4, off in all five rows. On this word it learns nothing. 21 of the 340 words wake it.
+# You met it at station 4, off in all five rows. On this word it learns nothing. 21 of the 340 words wake it up.
 #
-# The other eighteen are the biases of the keys, b_k, at all three attentions, and no word will ever wake them. Why? b_k
-# adds the same vector to every key. So it adds the same number, q·b_k/√D, to all scores of a row, and a softmax does
-# not care. The way back says the same: db_k is the sum of dk over the letters, and rows of ds sum to 0. (That was
+# The other eighteen are the biases of the keys, b_k, in all three attentions, and no word will ever wake them up. Why?
+# b_k adds the same vector to every key. So it adds the same number, q·b_k/√D, to all scores of a row, and a softmax
+# doesn't care. The way back says the same: db_k is the sum of dk over the letters, and rows of ds sum to 0. (That was
 # station 7.)
 #
-# The code adds b_k like everything else. Nobody would look twice at it, if its gradient were not 0.
+# The code adds b_k like everything else. Nobody would look at it twice if its gradient weren't 0.
 #
 # ## Your backward at work
 #
@@ -677,16 +677,16 @@ if finished:
 
 # %% [markdown]
 # With a right backward you should see 332 words at the start and 340 of 340 at the end, and the loss at half of what it
-# was. It may stand still for ten steps; if it has not fallen after twenty, look at the signs in `train`.
+# was. It may stand still for ten steps; if it hasn't fallen after twenty, look at the signs in `train`.
 #
-# Nobody's autograd was involved. You know where each of the 826 gradients comes from, because you derived each kind by
-# hand. When you next write `loss.backward()`, you will know what happens in it. And when a model learns a little worse
-# than it should, you know how to read a program backwards.
+# No autograd was involved. You know where each of the 826 gradients comes from, because you derived each kind by hand.
+# When you next write `loss.backward()`, you will know what happens in it. And when a model learns a little worse than
+# it should, you know how to read a program backwards.
 #
-# **One experiment more.** Now plant the bug of the beginning: in `forward`, change `linear(at, "v", M)` to
+# **One more experiment.** Now plant the bug from the beginning: in `forward`, change `linear(at, "v", M)` to
 # `linear(at, "k", M)`, and run everything again. The judge says WRONG in 25 of 43 arrays, and the first is cross.W_k.
 # Your backward was derived for the right program, and the witness differentiates the program that runs. Autograd would
 # have agreed with the witness.
 #
-# **Go on.** [Lesson 00](00_reverse.py) begins the course, in which every piece of today is taken apart.
+# **Go on.** [Lesson 00](00_reverse.py) begins the course, which takes apart every piece you saw today.
 # `minitransformer explore` shows all numbers of this model, forward and backward.
