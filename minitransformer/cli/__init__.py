@@ -39,25 +39,25 @@ GROUPS = {
         "generate": "give a trained model a prompt",
         "translate": "translate with a trained model",
         "explore": "see every number of a small model in the browser",
-        "gradcheck": "check every gradient, or those of your own layer",
+        "gradcheck": "check every gradient, or just your own layer's",
     },
     "Learn": {
-        "blank": "write a Transformer from a blank file, judged at each save",
-        "hint": "show a hint for an exercise, each time one more",
+        "blank": "write a Transformer from a blank file, judged on each save",
+        "hint": "show a hint for an exercise, one more each time",
         "solution": "show the solution of an exercise that you have passed",
         "progress": "show how far you are: exercises, lessons, the sitting",
-        "init": "copy the lessons and exercises to a folder of your own",
+        "init": "copy the lessons and exercises to your own folder",
     },
     "Train and use": {
         "evaluate": "score a language model on a text, or a translator on pairs",
-        "embed": "find the lines of a text that mean about the same",
+        "embed": "find lines of a text that mean about the same",
         "summary": "show the layers, shapes and parameters of a model",
         "export": "write a trained model for Hugging Face's transformers",
         "devices": "list the available devices: the CPU, and NVIDIA GPUs",
     },
     "Experiments": {
         "bench": "time a training step against PyTorch",
-        "experiment": "answer a question by measuring; alone, list all questions",
+        "experiment": "answer a question by measuring, or list all questions",
     },
 }
 COMMANDS = tuple(name for group in GROUPS.values() for name in group)
@@ -198,7 +198,7 @@ def add_common_arguments(parser: argparse.ArgumentParser, command: str) -> None:
         group.add_argument("--seed", type=int, default=0, metavar="N", help="seed of all random numbers (default 0)")
     if command in WITH_BACKEND:
         group.add_argument("--backend", metavar="NAME", help="numpy (CPU, the default) or cupy (NVIDIA GPU)")
-    group.add_argument("--json", action="store_true", help="print the result as JSON in the last line")
+    group.add_argument("--json", action="store_true", help="print the result as JSON on the last line")
     group.add_argument("--debug", action="store_true", help="show the traceback if there is an error")
 
 

@@ -42,7 +42,7 @@ class Live(Head):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments."""
     parser.add_argument("file", metavar="FILE", type=Path, help="your file, such as my_transformer.py; made if missing")
-    parser.add_argument("--once", action="store_true", help="judge the file once, and open no editor")
+    parser.add_argument("--once", action="store_true", help="judge the file once, without opening an editor")
 
 
 def run(arguments: argparse.Namespace) -> tuple[int, Any]:

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "folder", metavar="FOLDER", nargs="?", help="folder of a BERT, or of a run (default: the installed MiniLM)"
     )
-    parser.add_argument("--text", metavar="FILE", required=True, help="the lines, in UTF-8; empty ones are left out")
+    parser.add_argument("--text", metavar="FILE", required=True, help="the lines, in UTF-8; empty ones are skipped")
     parser.add_argument("--similar-to", metavar="SENTENCE", help="find the lines that are like this")
     parser.add_argument("--top", type=int, default=SHOWN, metavar="N", help=f"how many to show (default {SHOWN})")
     parser.add_argument("--save", metavar="FILE.npy", help="write the embeddings, a row for each line that isn't empty")

@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments."""
     parser.add_argument("run", metavar="RUN", help="folder of a run, a checkpoint, a model file or a folder of a GPT-2")
     parser.add_argument("--text", metavar="FILE", required=True, help="the text, or pairs of sentences, in UTF-8")
-    parser.add_argument("--swap", action="store_true", help="of pairs: the second sentence is the one to translate")
+    parser.add_argument("--swap", action="store_true", help="for pairs: the second sentence is the one to translate")
     parser.add_argument(
         "--stride", type=int, metavar="N", help="tokens from one window to the next (default: half of a window)"
     )

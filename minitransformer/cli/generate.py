@@ -85,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--attention", action="store_true", default=None, help=help)
     group.add_argument("--greedy", action="store_true", default=None, help="always choose the most likely token")
     help = (
-        "a smaller model with the same tokenizer, to be faster: it guesses some tokens, and the larger model reads "
+        "a smaller model with the same tokenizer, to go faster: it guesses some tokens, and the larger model reads "
         "them all in one pass, and keeps or replaces each so that the text is distributed as if it had written alone"
     )
     group.add_argument("--draft", metavar="RUN", help=help)

@@ -61,8 +61,8 @@ NOTE = "The lessons and exercises of minitransformer. Its commands find this fol
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments."""
-    parser.add_argument("folder", metavar="FOLDER", type=Path, help="a new folder, or one that this command has made")
-    parser.add_argument("--notebooks", action="store_true", help="write the lessons as notebooks, too (needs jupytext)")
+    parser.add_argument("folder", metavar="FOLDER", type=Path, help="a new folder, or one made by this command")
+    parser.add_argument("--notebooks", action="store_true", help="also write the lessons as notebooks (needs jupytext)")
 
 
 def run(arguments: argparse.Namespace) -> tuple[int, Any]:

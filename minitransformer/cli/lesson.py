@@ -28,7 +28,7 @@ makes a folder with the lessons as notebooks.
 START = {
     "the paper in one file, forward and backward by hand": "python {}/transformer.py",
     "a GPT in one file, which learns to write like a text": "python {}/gpt.py",
-    "backprop through a Transformer in one sitting: you write it, and hear of your mistakes": "minitransformer sit",
+    "backprop through a Transformer in one sitting: you write it, and hear about your mistakes": "minitransformer sit",
 }
 
 

@@ -26,7 +26,7 @@ COLOURS = {"passed": "green", "started": "yellow", "gave up": "grey", "not start
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments."""
     add_workshop_arguments(parser)
-    parser.add_argument("--answers", action="store_true", help="answer today's questions, too")
+    parser.add_argument("--answers", action="store_true", help="also answer today's questions")
 
 
 def run(arguments: argparse.Namespace) -> tuple[int, Any]:

@@ -61,7 +61,7 @@ class Look(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments."""
-    parser.add_argument("--once", action="store_true", help="judge the file once, and open no editor")
+    parser.add_argument("--once", action="store_true", help="judge the file once, without opening an editor")
     add_workshop_arguments(parser)
 
 

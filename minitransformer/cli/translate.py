@@ -104,7 +104,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "sentences", nargs="*", default=[], metavar="SENTENCE", help="what to translate (default: ask for sentences)"
     )
-    parser.add_argument("--file", metavar="FILE", help="translate this UTF-8 file, which has one sentence in each line")
+    parser.add_argument("--file", metavar="FILE", help="translate this UTF-8 file, which has one sentence per line")
     parser.add_argument(
         "--beam",
         type=int,
@@ -129,7 +129,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--attention-of",
         default="cross",
         metavar="KIND",
-        help="what --attention draws: cross (the default), or self-attention of the encoder or of the decoder",
+        help="what --attention draws: cross (the default), or the encoder's or decoder's self-attention",
     )
     group.add_argument("--layer", type=int, metavar="N", help="the layer that --attention draws (default: the last)")
 

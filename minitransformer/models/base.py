@@ -1,4 +1,4 @@
-"""What the models have in common: `features`, where a model does its work, and `head`, which makes logits of them."""
+"""What the models have in common: `features`, where a model does its work, and `head`, which turns them into logits."""
 
 import importlib
 from typing import Any, NamedTuple
