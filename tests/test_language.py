@@ -66,6 +66,17 @@ PHRASES = [
     ("(?:is|are) said to", "error messages, or the message for", "what is said to bad input"),
     ("it should be so that", "this should hold but does not", "it should be so that x = y"),
     ("anew", "again", "begin anew"),
+    ("(?:makes?|made|making) (?:an? )?(?!all|any|copies|each|most|none|one|sense|some|use)\\w+ of (?:them|this|these)",
+     "turn them into", "a softmax makes weights of them"),
+    ("as good as each other", "equally good", "the two are as good as each other"),
+    ("(?<!there\\s)is no (?:accident|assumption|contradiction|evidence|proof|sandbox|trick)", "isn't", "that is no proof"),
+    ("less (?:heads|letters|lines|numbers|rows|steps|tokens|weights|words)", "fewer", "with less words"),
+    ("(?:the )?ways part", "the paths branch", "where the ways part"),
+    ("other options than", "options other than", "a run with other options than these"),
+    ("some (?:hundred|thousand) \\w+", "about a hundred, or a few hundred", "after some thousand steps"),
+    ("go on with lesson", "continue with", "go on with lesson 01"),
+    ("by and by", "gradually", "it learns by and by"),
+    ("let us", "let's", "now let us look"),
 ]  # fmt: skip
 
 
@@ -150,6 +161,7 @@ minitransformer check 06 --watch, which watches a file
 not for training but for testing; it takes up 10 MB
 two plots side by side; the derivative is multiplied by x
 which it has not seen before
+make each of them, make use of this, most of them; some thousands of tokens; there is no proof here; always part of it
 """
 
 
