@@ -68,7 +68,7 @@ def test_the_commands_that_are_printed_suit_the_shell(monkeypatch):
 def test_the_colon_of_a_drive_does_not_end_the_path_of_a_layer(monkeypatch):
     asked = []
     monkeypatch.setattr(gradcheck, "load_module", lambda path: asked.append(path) or sys)
-    with pytest.raises(ValueError, match="has no class MyLayer"):
+    with pytest.raises(ValueError, match="has no class or function MyLayer"):
         gradcheck.load_own(r"C:\my\layer.py:MyLayer", None)
     assert asked == [r"C:\my\layer.py"]
 

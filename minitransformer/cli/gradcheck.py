@@ -5,7 +5,7 @@ import functools
 import math
 import time
 from collections.abc import Callable
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -35,9 +35,10 @@ settings. The table shows the largest error of an entry, relative to the largest
   minitransformer gradcheck path/to/file.py         which layers there are in a file of your own
 
 Your layer is created with MyLayer(), and its input is a random float64 array of the shape --shape. If your layer needs
-arguments or other inputs, give it a static method example() that returns (layer, inputs), where inputs is a tuple of
-float64 arrays. Integer and boolean arrays (ids, masks) may follow them; they have no gradient. The output may be an
-array, a number, or a tuple of them. What else is checked is in docs/library.md, "Checking a layer".
+arguments, name a function that returns it: path/to/file.py:make. If it needs other inputs, let that function, or a
+static method example() of the class, return (layer, inputs), where inputs is a tuple of float64 arrays. Integer and
+boolean arrays (ids, masks) may follow them; they have no gradient. The output may be an array, a number, or a tuple of
+them. What else is checked is in docs/library.md, "Checking a layer".
 
 For a WRONG gradient, what it looks like is said too: the transpose, a constant factor and its name, a path that is
 missing, float32, only some entries. The verdict is "cannot tell" where neither complex steps nor real differences give
@@ -117,17 +118,17 @@ def collect(arguments: argparse.Namespace) -> list[tuple[str, Callable[[], AnyRe
 
 
 def load_own(name: str, arguments: argparse.Namespace) -> Callable[[], AnyReport]:
-    """The check of a layer in a user's own file, given as path/to/file.py:ClassName."""
-    path, class_name = (name, "") if name.endswith(".py") else name.rpartition(":")[::2]
+    """The check of a layer in a user's own file, given as path/to/file.py:name, of a class or of a function."""
+    path, maker_name = (name, "") if name.endswith(".py") else name.rpartition(":")[::2]
     with placed_errors("the file"):
         module = load_module(path)
-    cls = getattr(module, class_name, None)
-    if not isinstance(cls, type):
-        lacks = f"{path} has no class {class_name}: " if class_name else f"which class of {path}? "
+    maker = getattr(module, maker_name, None)
+    if not isinstance(maker, type | FunctionType):
+        lacks = f"{path} has no class or function {maker_name}: " if maker_name else f"which class of {path}? "
         raise ValueError(lacks + choices(module, path))
     for length in arguments.shape:
         check_integer("--shape", length, least=1)
-    layer, arrays, context = make_layer(cls, arguments)
+    layer, arrays, context, note = make_layer(maker, arguments)
     if not isinstance(layer, Layer):
         raise TypeError(f"{type(layer).__name__} is not a subclass of minitransformer.core.Layer")
     seed = arguments.seed if takes_rng(layer) else None
@@ -137,10 +138,7 @@ def load_own(name: str, arguments: argparse.Namespace) -> Callable[[], AnyReport
         try:
             return check(layer, *arrays, context=context, dropout_seed=seed, name=name)
         except LayerError as error:
-            if hasattr(cls, "example"):
-                raise
-            shape = " ".join(map(str, arguments.shape))
-            raise LayerError(f"{error} (the input has the shape --shape {shape})") from error
+            raise LayerError(f"{error}{note}") from error
 
     return carry_out
 
@@ -152,27 +150,29 @@ def choices(module: ModuleType, path: str) -> str:
         for name, cls in vars(module).items()
         if isinstance(cls, type) and issubclass(cls, Layer) and cls.__module__ == module.__name__
     ]
-    commands = ", or ".join(f"minitransformer gradcheck {path}:{name}" for name in layers)
+    commands = "minitransformer gradcheck " + ", or ".join(f"{path}:{name}" for name in layers)
     return f"type {commands}" if layers else "there is no subclass of minitransformer.core.Layer in it"
 
 
-def make_layer(cls: type, arguments: argparse.Namespace) -> tuple[Any, list, list]:
-    """A layer of a user's own class -> (layer, inputs with gradients, further arguments)."""
-    if not hasattr(cls, "example"):
-        shape = arguments.shape
-        with placed_errors("__init__"):
-            layer = cls()
-        with blamed_for_memory(f"--shape {' '.join(map(str, shape))}"):
-            return layer, [np.random.default_rng([arguments.seed, 103]).standard_normal(shape)], []
-    with placed_errors("example"):
-        made = cls.example()
+def make_layer(maker: Callable, arguments: argparse.Namespace) -> tuple[Any, list, list, str]:
+    """A user's class or function -> (layer, inputs with gradients, further arguments, what to say of the inputs)."""
+    make = getattr(maker, "example", maker)
+    try:
+        with placed_errors("__init__" if isinstance(make, type) else make.__name__):
+            made = make()
+    except TypeError as error:  # of the call: an error inside is a LayerError
+        raise TypeError(f"{error}: write a function make() that returns it, and check FILE.py:make") from error
+    if make is maker and not isinstance(made, tuple):
+        shape = " ".join(map(str, arguments.shape))
+        with blamed_for_memory(f"--shape {shape}"):
+            x = np.random.default_rng([arguments.seed, 103]).standard_normal(arguments.shape)
+        return made, [x], [], f" (the input has the shape {shape}: --shape changes it)"
     if not isinstance(made, tuple) or len(made) != 2:
-        raise TypeError(f"{cls.__name__}.example() must return (layer, inputs), got {type(made).__name__}")
+        raise TypeError(f"{make.__qualname__}() must return (layer, inputs), got {type(made).__name__}")
     layer, inputs = made
-    inputs = inputs if isinstance(inputs, tuple | list) else (inputs,)
-    floats = [isinstance(array, np.ndarray) and array.dtype.kind not in "iub" for array in inputs]
-    return (
-        layer,
-        [array for array, is_float in zip(inputs, floats, strict=True) if is_float],
-        [array for array, is_float in zip(inputs, floats, strict=True) if not is_float],
-    )
+    floats: list = []
+    others: list = []
+    for array in inputs if isinstance(inputs, tuple | list) else (inputs,):
+        is_float = isinstance(array, np.ndarray) and array.dtype.kind not in "iub"
+        (floats if is_float else others).append(array)
+    return layer, floats, others, ""

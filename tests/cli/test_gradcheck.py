@@ -79,6 +79,22 @@ class Product(Layer):
     def example():
         rng = np.random.default_rng(8)
         return Product(), (rng.standard_normal((3, 7)), rng.standard_normal((3, 7)))
+
+class Times(Layer):
+    def __init__(self, factor):
+        self.factor = factor
+
+    def forward(self, x, rng=None):
+        return x * self.factor, None
+
+    def backward(self, dy, cache):
+        return dy * self.factor
+
+def make():
+    return Times(9)
+
+def make_with_inputs():
+    return Product.example()
 """
 
 
@@ -168,17 +184,26 @@ def test_example_makes_the_layer_and_its_inputs(capsys):
     assert all("(3, 7)" in line for line in lines)
 
 
+def test_a_function_makes_the_layer_with_or_without_its_inputs(capsys):
+    status, out, _ = run(capsys, "gradcheck", "sub/others.py:make", "--verbose", "--shape", 2, 9)
+    assert status == 0
+    assert [line.split()[0] for line in out.splitlines() if "(2, 9)" in line] == ["input"]
+    status, out, _ = run(capsys, "gradcheck", "sub/others.py:make_with_inputs", "--verbose")
+    assert status == 0
+    assert sum("(3, 7)" in line for line in out.splitlines()) == 2
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
         ("sub:Scale", "no gradient check called 'sub:Scale'"),
-        ("sub/others.py:NeedsMore", "missing 1 required positional argument: 'size'"),
+        ("sub/others.py:NeedsMore", "missing 1 required positional argument: 'size': write a function make()"),
         ("sub/others.py:NoBackward", "NoBackward has no backward yet"),
         ("sub/others.py:Leaves", "in backward (os._exit(0)): SystemExit: os._exit(0)"),
         ("sub/others.py:EndsGenerators", "in forward (raise GeneratorExit): GeneratorExit"),
         ("leaves.py:Scale", "leaves.py raised an error (--debug shows where): SystemExit: os._exit(0)"),
         ("right.py", "which class of right.py? type minitransformer gradcheck right.py:Scale"),
-        ("right.py:Scales", "right.py has no class Scales: type minitransformer gradcheck right.py:Scale"),
+        ("right.py:Scales", "right.py has no class or function Scales: type minitransformer gradcheck right.py:Scale"),
     ],
 )
 def test_a_layer_that_cannot_be_checked_is_refused_in_one_line(name, message, capsys):
