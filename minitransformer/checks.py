@@ -87,7 +87,9 @@ def check_width(layer_name: str, x: xp.ndarray, width: int, dtype: np.dtype) -> 
 
 
 def check_precision(layer: object, y: xp.ndarray, x: xp.ndarray) -> None:
-    """TypeError, with the layer's name, if its y has another precision than its x; the next layer would be blamed."""
+    """An error, with the layer's name, if its y has another shape or precision than its x; the next would be blamed."""
+    if y.shape != x.shape:
+        raise ValueError(f"{type(layer).__name__} returned an array of shape {y.shape}, and got {x.shape}")
     if y.dtype is not x.dtype and y.dtype.kind == x.dtype.kind and y.dtype != x.dtype:
         raise TypeError(f"{type(layer).__name__} returned {y.dtype}, and got {x.dtype}")
 

@@ -625,3 +625,13 @@ def test_a_layer_that_returns_another_dtype_is_named(norm):
     model.blocks.layers[1].feed_forward.sublayer = OwnNetwork()
     with pytest.raises(TypeError, match="OwnNetwork returned float64, and got float32"):
         model(np.ones((1, 4), int))
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_a_layer_that_returns_another_shape_is_named(norm):
+    model = GPT(gpt_config(V, d_model=C, num_heads=3, d_ff=F, num_layers=2, max_len=9, norm=norm))
+    layer = OwnNetwork()
+    layer.forward = lambda x, rng=None: (x[..., :1], None)  # x + y would broadcast it without a word
+    model.blocks.layers[1].feed_forward.sublayer = layer
+    with pytest.raises(ValueError, match=rf"OwnNetwork returned an array of shape \(1, 4, 1\), and got \(1, 4, {C}\)"):
+        model(np.ones((1, 4), int))
