@@ -263,12 +263,14 @@ class DenoiseRecipe(TranslationRecipe):
 def score_pairs(model: Model, tokenizer: Tokenizer, pairs: EncodedPairs) -> tuple[dict[str, Any], Translated]:
     """Perplexity and exact match, and if sacrebleu is installed BLEU and chrF, and all translations."""
     sources, references = (list(side) for side in zip(*pairs.pairs, strict=True))
-    beam, greedy = (translate(model, tokenizer, sources, beam=beam) for beam in (4, 1))
+    with tqdm(total=len(sources), unit="sentence") as bar:
+        beam = translate(model, tokenizer, sources, beam=4, on_progress=bar.update)
     numbers: dict[str, Any] = {
         "perplexity": math.exp(mean_loss(model, batches_of(pairs))),
         "exact_match": sum(map(str.__eq__, beam, references)) / len(references),
     }
     if has_sacrebleu():
+        greedy = translate(model, tokenizer, sources, beam=1)
         numbers.update(score(beam, references)._asdict(), greedy_bleu=score(greedy, references).bleu)
         numbers["copy_bleu"] = score(sources, references).bleu
     return numbers, Translated(sources, references, beam)
