@@ -422,9 +422,9 @@ lesson.check("smallest weight on the right place", (np.diag(sharp) / sharp.sum(a
 #    less. Adam hides most of it, because it divides by the size of the gradient.
 # 4. It goes by position. Only the mirror position was right for all training words, and the model can't know in advance
 #    that this word is special.
-# 5. The 784 pixels, one place to the right and with a start in front, and the pixels as they are. (No end is needed, as
-#    all pictures have one length.) One run, and 784. It could: the product of conditional probabilities is the same
-#    thing in any order, if training and writing use the same one.
+# 5. The 784 pixels, one place to the right and with a start in front, and the pixels as they are. (No end is needed,
+#    since all pictures have the same length.) One run, and 784. It could: the product of conditional probabilities is
+#    the same thing in any order, if training and writing use the same one.
 #
 # The exercise. First: row t looks at place t + 1, and the row of the last letter at place 0. Second: 1/(B N_i), with
 # N_i tokens in answer i.
