@@ -147,8 +147,8 @@ lesson.save(figure)
 # > gradient of each input and adds the gradients of its weights. Two functions `(forward, backward)` are a piece, too,
 # > and so is one function that returns `(y, back)`, where `back(dy)` returns the gradients. A *weight* is an array that
 # > has its gradient beside it: `W` and `dW` of one object, or `data` and `grad`. Or it is an input: an array, or a
-# > dictionary or list of arrays, and its gradient comes back in the same form. Boolean masks and ids have no
-# > gradient. `example()`, a static method of a class or a function whose name begins with `example`, returns
+# > dictionary, list or tuple of arrays, and its gradient comes back in the same form. Boolean masks and ids are inputs
+# > without a gradient. `example()`, a static method of a class or a function whose name begins with `example`, returns
 # > `(piece, inputs)`: what to try it on.
 #
 # Take a piece that no lesson had by itself: a gain. Each of the C features of x (B, T, C) is multiplied by its own
