@@ -36,7 +36,7 @@ def check_new(folder: Path) -> None:
     """ValueError if `folder` has anything in it, and OSError if it cannot be written."""
     check_folder(folder)
     if folder.is_dir() and any(folder.iterdir()):
-        raise ValueError(f"{folder} is not empty: choose a new folder, or delete what is in it")
+        raise ValueError(f"{folder} is not empty: choose a new folder")
 
 
 def write_page(data: Data, folder: Path) -> None:

@@ -54,9 +54,9 @@ def rotate(x: xp.ndarray, cos: xp.ndarray, sin: xp.ndarray) -> tuple[xp.ndarray,
     alike, q_t . k_s depends on their positions only through t - s: one angle undoes the other. v is not turned. Raises
     TypeError if x and the tables have different precisions.
 
-    Pairs of neighbors are the paper's. The code of GPT-NeoX and LLaMA pairs i with i + D / 2 instead. The result is
-    the same except for the order of a head's features: weights of one kind serve the other once the columns of W^Q and
-    W^K are permuted.
+    Pairs of neighbors are the paper's, and LLaMA's own. GPT-NeoX and Hugging Face pair i with i + D / 2 instead. The
+    result is the same except for the order of a head's features: weights of one kind serve the other once the columns
+    of W^Q and W^K are permuted.
 
     Forward    y_2i   = x_2i cos a_ti - x_2i+1 sin a_ti
                y_2i+1 = x_2i sin a_ti + x_2i+1 cos a_ti         as one number: x_2i + j x_2i+1, times e^(j a_ti)
