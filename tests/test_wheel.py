@@ -85,7 +85,7 @@ def test_course_of_a_wheel_works_in_a_folder_of_ones_own_and_the_wheel_stays_as_
 
     assert f"{site}" in run("lesson", "--json")
     assert "minitransformer init FOLDER" in run("lesson")
-    assert "27 lessons, " in run("init", "course")
+    assert "28 lessons, " in run("init", "course")
     course = tmp_path / "course"
     assert str(course / "lessons") in run("lesson", "--json", folder=course)
     assert sorted(path.name for path in (course / "lessons" / "one_file").iterdir()) == ["gpt.py", "transformer.py"]

@@ -125,7 +125,7 @@ def gate(number: str, cell: Cell, printed: str, hands: dict[str, Any]) -> str:
     """A field for each line that a cell asks for and each guess that it compares, or "" if there is none."""
     asked = [line_field(number, name, what, hands) for name, what in LINE.findall(cell.source)]
     guessed = comparisons(number, cell, printed)
-    asked += [field(key, f"Your guess: {what}", "guess", "answered") for key, what, _ in guessed]
+    asked += [field(key, f"Your guess: {what}", "guess", f"answered-{cell.line}") for key, what, _ in guessed]
     return f"{GATE}{''.join(asked)}</div>" if asked else ""
 
 

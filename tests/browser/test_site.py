@@ -155,9 +155,9 @@ def test_search_finds_the_lesson_on_a_subject(page, site):
 def test_task_of_a_lesson_runs_inside_it_in_the_colors_of_the_site(page, site):
     page.open(site, LESSON, width=1440, over="http")
     page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})  # frames would get them too
+    page.script("for (const fold of document.querySelectorAll('details')) fold.open = true")  # a task may be in one
     page.script("document.querySelector('div.task').scrollIntoView()")
     frame = page.driver.find_element("css selector", "div.task iframe")
-    size = page.script("const f = arguments[0]; return [f.clientWidth, f.clientHeight]", frame)
     for scheme in ("dark", "light"):
         page.script("document.body.dataset.theme = arguments[0]", scheme)
         page.driver.switch_to.frame(frame)
@@ -166,6 +166,9 @@ def test_task_of_a_lesson_runs_inside_it_in_the_colors_of_the_site(page, site):
             "return [innerWidth, innerHeight, getComputedStyle(document.documentElement).backgroundColor]"
         )
         page.driver.switch_to.default_content()
+        size = page.script(
+            "const f = arguments[0]; return [f.clientWidth, f.clientHeight]", frame
+        )  # as high as it needs
         assert seen[:2] == size
         assert seen[2] == {"dark": "rgb(20, 23, 26)", "light": "rgb(251, 251, 249)"}[scheme]
 

@@ -33,7 +33,7 @@ def train(capsys, *arguments):
 @pytest.mark.draws
 def test_labels_are_learnt_saved_and_the_model_tells_them_of_new_sentences(capsys, folder):
     out, result = train(capsys, "classify", "--text", "my.tsv", *SIZES, "--steps", 60, "--name", "classify-my")
-    assert "96 sentences to learn from, 24 held out (20% of each of 3 labels)" in out
+    assert "96 sentences to learn from, 24 held out (20% of each of 3 labels)" in " ".join(out.split())
     assert result["accuracy"] > 0.9
     assert (result["commonest"], result["held_out"]) == (pytest.approx(1 / 3), 24)
     assert "\nmoney                       8 " in out

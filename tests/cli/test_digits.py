@@ -34,7 +34,9 @@ def test_digits_are_learnt_drawn_and_saved_and_other_commands_say_what_they_can_
     arguments = ("--steps", 80, "--peak", 6e-3, "--d-model", 16, "--batch-size", 32, "--threads", 1, "--json")
     status, out, err = run(capsys, "train", "digits", *arguments, "--name", "digits")
     assert (status, err) == (0, "")
-    assert "scikit-learn's digits; 1,347 images to learn from, 450 held out (drawn by --seed); " in out
+    assert "scikit-learn's digits; 1,347 images to learn from, 450 held out (drawn by --seed); " in " ".join(
+        out.split()
+    )
     result = json.loads(out.splitlines()[-1])
     assert result["accuracy"] > 0.2  # a tenth by chance
     model, _ = load_checkpoint("runs/digits")
