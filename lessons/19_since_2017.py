@@ -372,7 +372,7 @@ lesson.check("a bias of the keys changes the differences in a row", np.ptp(with_
 #
 # 1. A colleague rotates the values, too. What changes in o, and is it still a function of distances only?
 # 2. Why does nobody rotate only the queries, by (t − j)ω? That would give the same scores.
-# 3. With G = 1 all heads share one key head. Are they then all the same head?
+# 3. With G = 1 all heads share one key head. Does that make all heads the same?
 # 4. In the library's experiment, a decoder without any positions learns about as well as one with sinusoids. How can it
 #    tell the order of its tokens at all?
 # 5. The KV cache stores keys after they have been rotated. What would be lost if it stored them before?

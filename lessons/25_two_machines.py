@@ -317,10 +317,10 @@ for seed in range(3):
 # ![The loss of three models, with the right weights and with the plain mean](../plots/25_two_machines_curves.png)
 #
 # You should see six curves that all fall. Measured by the mean over tokens, each wrong model ends behind its twin, by
-# 0.035 to 0.157, but anyone who trains once has no twin: the best wrong one ends at 0.624, ahead of a right one with
-# 0.681. So a single curve tells you nothing. It would also tell you nothing if both added their gradients and nobody
-# divided: plain descent would go twice as far, but Adam divides the factor out again. What finds such mistakes is an
-# equation: up to rounding, the step of many machines is the step of one.
+# 0.035 to 0.157, but if you train only once, you have nothing to compare with: the best wrong one ends at 0.624, ahead
+# of a right one with 0.681. So a single curve tells you nothing. It would also tell you nothing if both added their
+# gradients and nobody divided: plain descent would go twice as far, but Adam divides the factor out again. What finds
+# such mistakes is an equation: up to rounding, the step of many machines is the step of one.
 #
 # > **2012.** Krizhevsky, Sutskever and Hinton spread their network of 60 million weights over two graphics processors
 # > of 3 GB, because one couldn't hold it. In 2017 the paper's eight processors shared each batch. In 2019 Shoeybi

@@ -4,11 +4,10 @@ import argparse
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
-from minitransformer.cli.check import stamp
+from minitransformer.cli.check import stamp, wait_for_change
 from minitransformer.cli.sit import LIMIT, MOST, open_editor
 from minitransformer.course import FOLDER
 from minitransformer.exercises.runner import ENVIRONMENT, LIMITS
@@ -57,13 +56,12 @@ def run(arguments: argparse.Namespace) -> tuple[int, Any]:
     print(f"read and write in {shown(path)}", flush=True)
     if not arguments.once:
         open_editor(path)
-    began, status = stamp(path), judge(path)
-    while not arguments.once:
-        while stamp(path) == began:
-            time.sleep(0.3)
+    while True:
+        judged, status = stamp(path), judge(path)  # a save while it is judged counts
+        if arguments.once:
+            return status, {"path": str(path), "right": status == 0}
+        wait_for_change([path], before=[judged])
         print("\nsaved; judging ...", flush=True)
-        began, status = stamp(path), judge(path)
-    return status, {"path": str(path), "right": status == 0}
 
 
 def judge(path: Path) -> int:

@@ -86,9 +86,9 @@ def verdict(diagnoses: Sequence[Diagnosis]) -> str:
     return "; ".join(parts) or paint("passed", "green")
 
 
-def wait_for_change(paths: Sequence[Path], pause: float = 0.3) -> None:
-    """Return when one of the files has been saved again."""
-    before = [stamp(path) for path in paths]
+def wait_for_change(paths: Sequence[Path], pause: float = 0.3, before: Sequence[int | None] | None = None) -> None:
+    """Return when one of the files has been saved again, since now or since they had the stamps `before`."""
+    before = [stamp(path) for path in paths] if before is None else list(before)
     while [stamp(path) for path in paths] == before:
         time.sleep(pause)
 

@@ -4,7 +4,8 @@
     AutoModelForCausalLM.from_pretrained("folder")       # there
 
 The tables that describe how to read their models also describe how to write them: each of their weights is a part of
-one of ours. A configuration is written as theirs and read back, and any difference is something that their model lacks.
+one of this library's. A configuration is written in their form and read back, and any difference is something that
+their model lacks.
 For Gemma 3, whose files have gains less 1, gains below 1/2 are rounded to multiples of 2^-24.
 """
 

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from minitransformer.cli import blank as command
+from minitransformer.cli import check
 from minitransformer.course import FOLDER
 from tests.cli.run import assert_refused, run
 
@@ -69,7 +70,7 @@ def test_each_save_is_judged_until_ctrl_c(tmp_path, capsys, monkeypatch):
         if len(naps) == 4:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(command, "time", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr(check, "time", SimpleNamespace(sleep=sleep))
     status, out, err = run(capsys, "blank", path)
     assert (status, err) == (130, "minitransformer blank: stopped\n")
     assert re.search(r"each save is judged here.*no model\(\) yet.*\nsaved; judging ...\n.*double", out, re.DOTALL)
