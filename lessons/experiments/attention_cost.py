@@ -14,6 +14,7 @@ from experiments.measuring.timing import medians, peak_of_process
 from experiments.report import Figure, Options, Rows, Table, draw_kinds, legend_below, name_ticks, pivot
 from minitransformer.config import ATTENTION, Strided, TransformerConfig, Windowed
 from minitransformer.functional import causal_mask
+from minitransformer.layers.since_2017.attention_kinds import IncrementalAttention
 from minitransformer.models.since_2017.build import attention_kind
 from minitransformer.plotting import counted, pyplot
 from minitransformer.system.process import blas_threads
@@ -92,7 +93,8 @@ def make_inputs(length: int) -> list[np.ndarray]:
 def numpy_call(name: str, length: int) -> Callable[[], Any]:
     """One of the kinds that a model can have -> a function that returns the gradients."""
     attention: Any = {"windowed": Windowed(WINDOW), "strided": Strided(WINDOW, STRIDE)}.get(name, name)
-    kind = attention_kind(TransformerConfig(1, attention=attention), bidirectional=False)
+    is_full = attention == "full"  # a GPT's full attention to long texts is in tiles
+    kind = IncrementalAttention() if is_full else attention_kind(TransformerConfig(1, attention=attention), False)
     q, k, v, dy = make_inputs(length)
     allowed = causal_mask(length) if kind.needs_causal_mask else None
 

@@ -57,8 +57,9 @@ def drop_negligible(s: xp.ndarray) -> None:
     sum, but products of them are subnormal numbers, with which processors compute many times as slowly: trained models,
     whose weights are often as small as 1e-40, took 1.44 times as long as new ones. A GPU does not mind.
     """
-    if backend_name() == "numpy":
-        xp.copyto(s, -xp.inf, where=s.real < math.log(xp.finfo(s.dtype).tiny) / 2)
+    limit = math.log(xp.finfo(s.dtype).tiny) / 2
+    if backend_name() == "numpy" and s.real.min(initial=0) < limit:  # to ask first costs a sixth of a comparison
+        xp.copyto(s, -xp.inf, where=s.real < limit)
 
 
 def _empty_rows(largest, allowed, shape):

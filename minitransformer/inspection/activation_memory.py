@@ -12,6 +12,7 @@ import numpy as np
 from minitransformer.backend import use_backend
 from minitransformer.config import Seq2SeqConfig, TransformerConfig
 from minitransformer.core import Layer, Parameter
+from minitransformer.layers.since_2017.attention_kinds import LONG, CausalAttention, TiledAttention
 from minitransformer.layers.since_2017.recompute import recomputed
 from minitransformer.models.before_2017.recurrent import Seq2Seq
 from minitransformer.models.transformer import Transformer
@@ -53,7 +54,7 @@ def kept_activations(
     letters_of = {length: letters for letters, length in _with_products(_small_sizes(config)).items()}
     rows: dict[str, Kept] = {}
     with use_backend("numpy"):
-        step = _small_step(config, kind, recompute)
+        step = _small_step(config, kind, recompute, in_tiles=target_length >= LONG)
     for name, array in _distinct_arrays(step):
         letters = tuple("1" if length == 1 else letters_of[length] for length in array.shape)
         shape = tuple(1 if letter == "1" else real[letter] for letter in letters)
@@ -149,19 +150,30 @@ def _small_model(config: TransformerConfig, kind: type[Any]) -> Any:
 
 
 def _small_step(
-    config: TransformerConfig, kind: type[Layer], recompute: bool
+    config: TransformerConfig, kind: type[Layer], recompute: bool, in_tiles: bool
 ) -> tuple[list[Parameter], dict[str, Any]]:
     """The parameters of a small model with the same layers, and what it keeps when the loss is computed.
 
-    Logits are not kept: `blockwise_loss` makes and drops them a block at a time.
+    Logits are not kept: `blockwise_loss` makes and drops them a block at a time. `in_tiles` says whether the target is
+    so long that causal attention computes it in tiles.
     """
     model = _small_model(config, kind)
+    if in_tiles:
+        _put_in_tiles(model)
     model = recomputed(model) if recompute else model
     source, target = (np.ones((SMALL["B"], SMALL[letter]), int) for letter in "ST")
     source[0, -1] = target[0, -1] = 0  # padding
     inputs = (source, target) if kind is Transformer else (target,)
     y, cache = model.features(*inputs, rng=np.random.default_rng(0))
     return model.parameters(), {"model": cache, "features": y}
+
+
+def _put_in_tiles(layer):
+    """Let causal attention, here and inside, compute tiles at any length."""
+    if isinstance(getattr(layer, "kind", None), CausalAttention):
+        layer.kind = TiledAttention(layer.kind.pattern)
+    for _, child in layer.children():
+        _put_in_tiles(child)
 
 
 def _distinct_arrays(step: tuple[list[Parameter], dict[str, Any]]) -> Iterator[tuple[str, np.ndarray]]:

@@ -7,7 +7,9 @@ from minitransformer.config import TransformerConfig
 from minitransformer.core import Layer
 from minitransformer.functional.cross_entropy import BLOCK
 from minitransformer.inspection.activation_memory import count_parameters, kept_activations
+from minitransformer.layers.since_2017.attention_kinds import LONG
 from minitransformer.layers.since_2017.blockwise import most_logits
+from minitransformer.models.since_2017.gpt import GPT
 from minitransformer.models.transformer import Transformer
 
 FLOAT = 4  # bytes of a number; training is in float32
@@ -56,6 +58,7 @@ def training_memory(
     tests/inspection/test_memory_estimate.py checks that the estimate is within a fifth of the peak of a training
     process.
     """
+    in_tiles = kind is GPT and lengths[-1] >= LONG
     one_copy = FLOAT * count_parameters(config, kind)
     source, target = lengths[0], lengths[-1]
     kept = kept_activations(config, rows, source, target, kind)
@@ -67,7 +70,7 @@ def training_memory(
         moments=2 * one_copy // shards,
         averages=averages * one_copy,
         kept=_bytes(kept),
-        work=_work(config, rows, max(lengths), num_threads, again),
+        work=_work(config, rows, max(lengths), num_threads, again, config.attention == "full" and not in_tiles),
         saving=one_copy * (1 + 2 * ARRAYS_SAVED),  # the weights, the bytes of every array, the whole file
     )
 
@@ -86,19 +89,17 @@ def _largest_layer(rows):
     return max(_bytes(found) / max(row.count for row in found) for found in stacks.values())
 
 
-def _work(config, rows, length, num_threads, again):
+def _work(config, rows, length, num_threads, again, all_weights):
     """The temporary arrays of one layer, or those of the loss if they are larger.
 
     A layer has two of the size of its largest inner array, and six of the size of its input. The largest inner array is
-    the feed-forward network's activation or the attention weights; dropout on the latter needs a third one, and only
-    full attention has all of them at one time. The loss has a block of logits for each thread, a copy of a part of it,
-    what the head keeps for the block, and the gradient of the head's input. `again` are the bytes that a
-    layer makes a second time, for its backward pass.
+    the feed-forward network's activation or, with `all_weights` at one time, the weights of attention; dropout on these
+    needs a third one. The loss has a block of logits for each thread, a copy of a part of it, what the head keeps for
+    the block, and the gradient of the head's input. `again` are the bytes that a layer makes a second time, for its
+    backward pass.
     """
     N, C, V = rows * length, config.d_model, config.vocab_size
-    attention = config.num_heads * length * (1.5 if config.attention_dropout else 1)
-    if config.attention != "full":
-        attention = C
+    attention = config.num_heads * length * (1.5 if config.attention_dropout else 1) if all_weights else C
     layer = N * (2 * max(config.d_ff, attention) + 6 * C)
     tokens = min(N, num_threads * max(1, most_logits() // V))  # in the threads' blocks
     loss = tokens * V + min(num_threads * BLOCK, tokens * V) + 5 * tokens * C + N * C

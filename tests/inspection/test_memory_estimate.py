@@ -80,23 +80,27 @@ def traced(function):
 
 
 @pytest.mark.parametrize(
-    ("kind", "positions", "attention"),
+    ("kind", "positions", "attention", "length"),
     [
-        (GPT, "rope", "full"),
-        (GPT, "relative", "full"),
-        (GPT, "relative", "tiled"),
-        (BERT, "learned", "full"),
-        (BERT, "alibi", "full"),
-        (BERT, "alibi", "tiled"),
+        (GPT, "rope", "full", 40),
+        (GPT, "relative", "full", 40),
+        (GPT, "relative", "tiled", 40),
+        (GPT, "rope", "full", 600),  # long enough for tiles
+        (BERT, "learned", "full", 40),
+        (BERT, "alibi", "full", 40),
+        (BERT, "alibi", "tiled", 40),
+        (BERT, "alibi", "full", 600),
     ],
 )
-def test_kept_activations_of_gpt_and_bert_are_those_in_their_caches(kind, positions, attention):
-    config = config_of(positions=positions, attention=attention, dropout=0.1, attention_dropout=0.1)
-    model, batch = kind(config), batch_for(kind, config, 9, 40)
+def test_kept_activations_of_gpt_and_bert_are_those_in_their_caches(kind, positions, attention, length):
+    config = config_of(
+        positions=positions, attention=attention, dropout=0.1, attention_dropout=0.1, max_len=length, num_layers=2
+    )
+    model, batch = kind(config), batch_for(kind, config, 9, length)
     rng = np.random.default_rng(0)
     model.features(*batch.inputs, rng=rng)
     _, held, _ = traced(lambda: model.features(*batch.inputs, rng=rng))
-    expected = sum(row.bytes * row.count for row in kept_activations(config, 9, 40, 40, kind))
+    expected = sum(row.bytes * row.count for row in kept_activations(config, 9, length, length, kind))
     assert held == pytest.approx(expected, rel=0.02)
 
 
@@ -122,6 +126,7 @@ CASES = {
     "a wide inner layer": (Transformer, config_of(d_ff=1500, dropout=0.1), 10, 30),
     "text": (GPT, gpt_config(90, d_model=64, num_heads=4, d_ff=256, num_layers=3, positions="rope"), 8, 128),
     "gated text": (GPT, gpt_config(90, d_model=64, num_heads=4, d_ff=256, num_layers=2, activation="swiglu"), 16, 64),
+    "long text": (GPT, gpt_config(90, d_model=64, num_heads=4, d_ff=256, num_layers=2, max_len=600), 2, 600),
     "hidden text": (BERT, bert_config(90, d_model=64, num_heads=4, d_ff=256, num_layers=3, dropout=0.1), 8, 128),
 }
 

@@ -13,7 +13,13 @@ from minitransformer.functional import causal_mask
 from minitransformer.functional.since_2017.patterns import Pattern
 from minitransformer.layers import GeneralSelfAttention
 from minitransformer.layers.attention import FullAttention
-from minitransformer.layers.since_2017.attention_kinds import IncrementalAttention, LinearAttention, TiledAttention
+from minitransformer.layers.since_2017 import attention_kinds
+from minitransformer.layers.since_2017.attention_kinds import (
+    CausalAttention,
+    IncrementalAttention,
+    LinearAttention,
+    TiledAttention,
+)
 from minitransformer.layers.since_2017.attention_positions import AlibiPositions, RelativePositions, RotaryPositions
 from minitransformer.models import TransformerConfig
 from minitransformer.models.build import builder
@@ -24,6 +30,7 @@ C = H * D
 F64 = {"dtype": np.float64}
 KINDS = {
     "full": IncrementalAttention,
+    "causal": CausalAttention,
     "tiled": lambda: TiledAttention(Pattern(causal=True)),
     "windowed": lambda: TiledAttention(Pattern(causal=True, window=3)),
     "global": lambda: TiledAttention(Pattern(causal=True, window=2, num_global=2)),
@@ -48,6 +55,12 @@ MASKS = {
     "pairs": np.random.default_rng(8).random((B, H, T, T)) < 0.7,
     "a sequence that may see nothing": np.array([True, False, True])[:, None, None, None],
 }
+
+
+@pytest.fixture(autouse=True)
+def five_tokens_are_many(monkeypatch):
+    """So causal attention reads the pieces of one sequence in both ways."""
+    monkeypatch.setattr(attention_kinds, "LONG", 5)
 
 
 def make(kind, num_kv_heads=2, positions="none", **options):
@@ -98,6 +111,20 @@ def test_pieces_of_any_length_give_the_outputs_of_the_whole(kind, mask, num_kv_h
     expected = layer(x, allowed)
     for pieces in PIECES:
         assert relative_error(in_pieces(layer, x, pieces, of_piece), expected) <= 1e-12, pieces
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+@pytest.mark.parametrize(("widths", "mask"), [({}, "none"), ({"num_kv_heads": 4, "d_k": 2, "d_v": 3}, "pairs")])
+def test_causal_attention_to_many_tokens_is_full_attention(positions, widths, mask):
+    layers = [make(kind, positions=positions, **widths) for kind in ("causal", "full")]
+    x, dy = example(), random_array(np.random.default_rng(4), B, T, C)
+    allowed, _ = masks(layers[0], MASKS[mask])
+    (y, cache), (expected, full_cache) = (layer.forward(x, allowed) for layer in layers)
+    assert type(cache.attention) is not type(full_cache.attention)
+    assert relative_error(y, expected) <= 1e-12
+    assert relative_error(layers[0].backward(dy, cache), layers[1].backward(dy, full_cache)) <= 1e-12
+    for one, other in zip(*(layer.parameters() for layer in layers), strict=True):
+        assert relative_error(one.grad, other.grad) <= 1e-12
 
 
 @grouped

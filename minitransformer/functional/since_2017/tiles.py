@@ -90,7 +90,8 @@ class Part:
             xp.copyto(scores, -xp.inf, where=to_device(forbidden)[:, None])
         if cache.allowed is not None:
             allowed = _cut(cache.allowed, (self.batch, self.heads, rows, columns))
-            xp.copyto(scores, -xp.inf, where=~_by_key(allowed, g))
+            if backend_name() != "numpy" or not allowed.all():  # a GPU would have to wait for the answer
+                xp.copyto(scores, -xp.inf, where=~_by_key(allowed, g))
 
     def _bias(self, bias, rows, columns):
         """The bias of a tile (h, t, s)."""

@@ -15,6 +15,7 @@ from minitransformer.functional import merge_heads, split_heads
 from minitransformer.layers.attention import CrossAttention, FullAttention, MultiHeadAttention, SelfAttention, parts
 from minitransformer.layers.linear import Linear
 from minitransformer.layers.since_2017.attention_kinds import (
+    CausalAttention,
     IncrementalAttention,
     LinearAttention,
     attend_incrementally,
@@ -55,7 +56,7 @@ class GeneralAttention(MultiHeadAttention):
             for name, features in (("d_k", d_k), ("d_v", d_v))
         )
         self.kind = kind or IncrementalAttention()
-        if self.d_k != self.d_v and type(self.kind) is not IncrementalAttention:
+        if self.d_k != self.d_v and type(self.kind) not in (CausalAttention, IncrementalAttention):
             raise ValueError(f"d_k = {self.d_k} other than d_v = {self.d_v} needs full attention")
         self.widths = (num_heads * self.d_k, self.num_kv_heads * self.d_k, self.num_kv_heads * self.d_v)  # of q, k, v
         self.dropout_rate = check_rate("attention dropout rate", dropout_rate)

@@ -7,13 +7,16 @@ from typing import Any
 
 from numpy.typing import DTypeLike
 
-from minitransformer.backend import to_device, xp
+from minitransformer.backend import backend_name, to_device, xp
 from minitransformer.functional import group_heads, scaled_dot_product_attention, ungroup_heads
 from minitransformer.functional.since_2017.linear_attention import linear_attention, linear_attention_backward
 from minitransformer.functional.since_2017.patterns import Pattern, ShiftedPattern
 from minitransformer.functional.since_2017.tiled import tiled_attention, tiled_attention_backward
+from minitransformer.functional.since_2017.tiles import TiledAttentionCache
 from minitransformer.layers.attention import FullAttention
 from minitransformer.layers.since_2017.kv_cache import KVCache, LinearAttentionState, RollingKVCache
+
+LONG = 512  # queries: from here on, causal attention is faster in tiles
 
 
 def attend_incrementally(
@@ -146,6 +149,39 @@ class TiledAttention(IncrementalAttention):
             return super()._attend_new(q, k, v, allowed, bias, scale)
         pattern = ShiftedPattern(self.pattern, k.shape[2] - n)
         return tiled_attention(q, k, v, allowed, bias=bias, scale=scale, pattern=pattern)[0]
+
+
+class CausalAttention(TiledAttention):
+    """Full attention that a mask keeps from later tokens; of LONG queries or more, the same function in tiles.
+
+    Tiles do not compute the half of all pairs that no query may see. On a GPU they do not pay.
+    """
+
+    needs_causal_mask = True
+    takes_bias_by_distance = False
+
+    def __init__(self) -> None:
+        super().__init__(Pattern(causal=True))
+
+    def forward(
+        self, q: xp.ndarray, k: xp.ndarray, v: xp.ndarray, allowed: xp.ndarray | None = None, **options: Any
+    ) -> tuple[xp.ndarray, Any]:
+        """As `FullAttention.forward`."""
+        kind = super() if _in_tiles(q) else super(TiledAttention, self)
+        return kind.forward(q, k, v, allowed, **options)
+
+    def backward(self, dy: xp.ndarray, cache: Any) -> tuple[xp.ndarray, xp.ndarray, xp.ndarray, xp.ndarray | None]:
+        """As `FullAttention.backward`."""
+        kind = super() if isinstance(cache, TiledAttentionCache) else super(TiledAttention, self)
+        return kind.backward(dy, cache)
+
+    def _attend_new(self, q, k, v, allowed, bias, scale):
+        kind = super() if _in_tiles(q) else super(TiledAttention, self)
+        return kind._attend_new(q, k, v, allowed, bias, scale)
+
+
+def _in_tiles(q):
+    return q.shape[2] >= LONG and backend_name() == "numpy"
 
 
 class LinearAttention:

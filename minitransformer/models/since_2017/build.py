@@ -27,7 +27,12 @@ from minitransformer.layers import (
     SelfAttention,
 )
 from minitransformer.layers.since_2017.attention import GeneralCrossAttention, GeneralSelfAttention
-from minitransformer.layers.since_2017.attention_kinds import IncrementalAttention, LinearAttention, TiledAttention
+from minitransformer.layers.since_2017.attention_kinds import (
+    CausalAttention,
+    IncrementalAttention,
+    LinearAttention,
+    TiledAttention,
+)
 from minitransformer.layers.since_2017.attention_positions import AttentionPositions
 from minitransformer.layers.since_2017.experts import RoutedDecoderLayer, RoutedEncoderLayer
 from minitransformer.layers.since_2017.qk_norm import NormalizedProjection
@@ -98,9 +103,11 @@ class LaterBuilder(Builder):
     def self_attention(self) -> SelfAttention:
         """Self-attention of any kind, with positions inside, grouped queries, other widths, QK-norm."""
         config = self.config
-        if self.positions is None and not self._asks_for_general_attention():
-            return super().self_attention()
         kind = attention_kind(config, self.bidirectional)
+        if self.positions is None and not self._asks_for_general_attention():
+            attention = super().self_attention()
+            attention.kind = kind
+            return attention
         attention = GeneralSelfAttention(
             qkv_bias=config.qkv_bias, positions=self.positions, kind=kind, **self._attention_options()
         )
@@ -208,7 +215,7 @@ def config_of_layer(config: TransformerConfig, layer: int) -> TransformerConfig:
 def attention_kind(config: TransformerConfig, bidirectional: bool) -> IncrementalAttention | LinearAttention:
     """The kind of self-attention for `config`; unless `bidirectional`, no token attends to a later one."""
     if config.attention == "full":
-        return IncrementalAttention()
+        return IncrementalAttention() if bidirectional else CausalAttention()
     if config.attention == "linear":
         return LinearAttention(causal=not bidirectional)
     kind, causal = config.attention, not bidirectional
