@@ -8,7 +8,7 @@ from minitransformer.backend import backend_name, xp
 from minitransformer.layers.since_2017.blockwise import has_features
 from minitransformer.layers.stack import LayerStack
 from minitransformer.models.changed import changed_layers
-from minitransformer.system.process import MIN_NUMBERS, team_of_blas
+from minitransformer.system.process import MIN_NUMBERS, keep_freed_memory, team_of_blas
 
 SLICE = 2048  # tokens that are read at a time: of 512 to 8,192, a BERT of 384 features was read fastest by so many
 
@@ -34,6 +34,7 @@ def read(method: Callable[..., Any], *inputs: Any, **options: Any) -> Any:
     reader = copy.copy(model)
     vars(reader).update((name, stack.without_caches()) for name, stack in stacks.items())
     method = method.__func__.__get__(reader)  # type: ignore[attr-defined]
+    keep_freed_memory()
     team = team_of_blas()
     rows = 0 if options or backend_name() != "numpy" else _rows_at_a_time(inputs, model.config, team.size)
     if not rows or changed_layers(model):
