@@ -103,13 +103,13 @@ def open_bert(folder: str | None) -> tuple[BERT, Any]:
     model, tokenizer = open_model(str(place), "masked")
     if type(model) is not BERT or tokenizer is None:
         kind = type(model).__name__ + ("" if tokenizer else " without a tokenizer")
-        raise ValueError(f"{place} is a {kind}, and embed takes a BERT that has read text; or {MISSING}")
+        raise ValueError(f"{place} is a {kind}, and sentences need a BERT that has read text; {MISSING}")
     pooling = place / "1_Pooling" / "config.json"
     if kind_of(pooling):
         settings = read_json(pooling)
         other = [name for name, value in settings.items() if name.startswith("pooling_mode") and value is True]
         if other != ["pooling_mode_mean_tokens"]:
-            raise ValueError(f"{pooling} asks for {', '.join(other) or 'nothing'}: embed takes the mean of all tokens")
+            raise ValueError(f"{pooling} asks for {', '.join(other) or 'nothing'}: only the mean of all is known")
     return model, tokenizer
 
 

@@ -7,6 +7,7 @@ import webbrowser
 from pathlib import Path
 from typing import Any
 
+from minitransformer.cli.embed import open_bert
 from minitransformer.example.model import WORD
 from minitransformer.explorer import (
     attention,
@@ -14,6 +15,7 @@ from minitransformer.explorer import (
     check_model,
     example_data,
     model_data,
+    sentences_data,
     serve,
     write_page,
     writing_of,
@@ -21,9 +23,14 @@ from minitransformer.explorer import (
 from minitransformer.explorer.export import LARGEST, LONGEST, Data
 from minitransformer.explorer.folder import check_new
 from minitransformer.explorer.pair import check_same, pair_data, pair_names
-from minitransformer.recipes.saved import load_model
+from minitransformer.interop import is_huggingface_folder
+from minitransformer.models import BERT
+from minitransformer.recipes.saved import check_known, load_model
+from minitransformer.system.files import kind_of
 from minitransformer.system.terminal import json_line
 
+INSTALLED = "minilm"  # in place of RUN: the BERT that a package brings
+TWO = 'give it two sentences, each in quotes, as in `minitransformer explore RUN "One sentence." "Another one."`'
 DESCRIPTION = f"""\
 Open a page in the browser that shows every number of a small Transformer, forward and backward, and where it comes
 from. Without RUN, it is the running example of the lessons, which turns "stop" into "pots". With RUN, it is a model of
@@ -47,6 +54,11 @@ heads for a sentence of at most {attention.LONGEST} tokens, and beside each weig
 
   minitransformer explore runs/shakespeare --word "To be, or not"
 
+A BERT reads two sentences, and the page shows its attention in both, with the gradient of their cosine (see
+`minitransformer embed`). It may be in a folder of Hugging Face, and {INSTALLED} is the one that `embed` takes:
+
+  minitransformer explore {INSTALLED} "A cat sleeps on the sofa." "A kitten naps on the couch."
+
 Only programs on this computer can read the page, and it loads nothing from elsewhere. Ctrl-C ends the command, and the
 page stays open as it is. To keep the page, or to show it to others, copy it to a folder that any web server can offer:
 
@@ -63,7 +75,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         help="folder of a run, such as runs/reverse, a checkpoint or a model file (default: the running example)",
     )
-    parser.add_argument("other", metavar="RUN", nargs="?", help="another run, to compare the two")
+    parser.add_argument(
+        "others", metavar="RUN | SENTENCE", nargs="*", help="a run to compare; for a BERT, two sentences"
+    )
     parser.add_argument("--word", metavar="WORD", help="what the model reads (default: an example of its task)")
     parser.add_argument("--answer", metavar="WORD", help="what the model should write (default: the right answer)")
     parser.add_argument(
@@ -78,11 +92,11 @@ def run(arguments: argparse.Namespace) -> tuple[int, Any]:
     """Copy the page, or serve it until Ctrl-C."""
     check_options(arguments)
     data, origin = make_data(arguments)
-    about = {"title": data["title"], "answer": origin}
-    print(f"{data['title']} ({origin})", flush=True)
+    about = {"title": data["title"], "answer": origin} if origin else {name: data[name] for name in ("title", "cosine")}
+    print(data["title"] + (f" ({origin})" if origin else ""), flush=True)
 
     def ready(address: str) -> None:
-        if arguments.other is not None:
+        if len(arguments.others) == 1:
             address += "#view=compare"
         print(f"{address} (Ctrl-C ends)", flush=True)
         if arguments.json:
@@ -109,17 +123,23 @@ def check_options(arguments: argparse.Namespace) -> None:
         check_new(arguments.write)
 
 
-def make_data(arguments: argparse.Namespace) -> tuple[Data, str]:
-    """What the page shows, and whose answer it has."""
-    if arguments.run is None:
+def make_data(arguments: argparse.Namespace) -> tuple[Data, str | None]:
+    """What the page shows, and whose answer it has, if it has one."""
+    run, others = arguments.run, arguments.others
+    if run is None:
         word = WORD if arguments.word is None else arguments.word
         return example_data(word, arguments.answer), "the right answer" if arguments.answer is None else "your answer"
-    model, metadata = load_model(arguments.run, "reverse")
-    reason = None if arguments.other else why_attention(model)
+    folder = None if run == INSTALLED and not kind_of(run) else run
+    if len(others) > 1 or folder is None or is_huggingface_folder(folder):
+        return two_sentences(folder, arguments), None
+    model, metadata = load_model(run, "reverse")
+    if isinstance(model, BERT):
+        raise ValueError(f"{run} is a BERT: {TWO}")
+    reason = None if others else why_attention(model)
     writing = writing_of(model, metadata)
     word = writing.example if arguments.word is None else arguments.word
     if word is None:
-        raise ValueError(f"--word must say what the model reads: {arguments.run} has no task with an example")
+        raise ValueError(f"--word must say what the model reads: {run} has no task with an example")
     source = writing.encode(word)
     target, origin = writing.solve(word), "the right answer"
     if arguments.answer is not None:
@@ -131,13 +151,25 @@ def make_data(arguments: argparse.Namespace) -> tuple[Data, str]:
         print(f"note: {reason}; so the page shows its attention alone", file=sys.stderr)
         return data, origin
     data = model_data(model, writing, source, target, seed=arguments.seed)
-    return (data if arguments.other is None else beside(data, arguments)), origin
+    return (beside(data, run, *others) if others else data), origin
 
 
-def beside(data: Data, arguments: argparse.Namespace) -> Data:
+def two_sentences(folder: str | None, arguments: argparse.Namespace) -> Data:
+    """The attention of a BERT, see `open_bert`, in two sentences."""
+    model, tokenizer = open_bert(folder)
+    if len(arguments.others) != 2:
+        raise ValueError(f"{arguments.run} is a BERT: {TWO}")
+    if arguments.word is not None or arguments.answer is not None:
+        raise ValueError("a BERT writes nothing, so --word and --answer are not allowed")
+    for sentence in arguments.others:
+        check_known(tokenizer, sentence, "a sentence")
+    return sentences_data(model, tokenizer, *arguments.others)
+
+
+def beside(data: Data, run: str, other: str) -> Data:
     """The first run's data, with the second run's weights instead of untrained ones. Both get one source and answer."""
-    names = pair_names((arguments.run, arguments.other))
-    model, metadata = load_model(arguments.other, "reverse")
+    names = pair_names((run, other))
+    model, metadata = load_model(other, "reverse")
     check_model(model)
     writing = writing_of(model, metadata)
     check_same("tokens", data["tokens"], list(writing.tokens), names)

