@@ -11,7 +11,7 @@ from minitransformer.functional.since_2017.activations import ACTIVATIONS
 NORMALIZATIONS = ("layer", "rms")
 SWITCHES = ("bias", "scale_embeddings", "scale_scores", "scale_output", "share_layers", "qk_norm")
 ATTENTION = {
-    "full": "every weight at once: the paper",
+    "full": "every weight at once: the paper; in tiles where a GPT reads 512 tokens or more",
     "tiled": "the same function in tiles, whose memory grows with T instead of T^2: FlashAttention",
     "windowed": "the nearest keys, and those of the first tokens: Longformer, Mistral",
     "strided": "the nearest keys, and every n-th key: Sparse Transformer",
