@@ -44,12 +44,14 @@ def run(arguments: argparse.Namespace) -> tuple[int, Any]:
         names = "no exercise is" if every else f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not"
         raise ValueError(f"{names} started: run minitransformer start {exercises[0].lesson}")
     say_which(arguments, exercises)
-    rows = check_all(started, workshop, table=every)
-    while arguments.watch:
-        wait_for_change([workshop.file(exercise) for exercise in started])
-        print()
+    files = [workshop.file(exercise) for exercise in started]
+    while True:
+        checked = [stamp(path) for path in files]  # a save while they are checked counts
         rows = check_all(started, workshop, table=every)
-    return 0 if all(map(passes, rows.values())) and (every or not missing) else 1, rows
+        if not arguments.watch:
+            return 0 if all(map(passes, rows.values())) and (every or not missing) else 1, rows
+        wait_for_change(files, before=checked)
+        print()
 
 
 def check_all(exercises: Sequence[Exercise], workshop: Workshop, table: bool = False) -> dict[str, list[Any]]:
@@ -86,9 +88,8 @@ def verdict(diagnoses: Sequence[Diagnosis]) -> str:
     return "; ".join(parts) or paint("passed", "green")
 
 
-def wait_for_change(paths: Sequence[Path], pause: float = 0.3, before: Sequence[int | None] | None = None) -> None:
-    """Return when one of the files has been saved again, since now or since they had the stamps `before`."""
-    before = [stamp(path) for path in paths] if before is None else list(before)
+def wait_for_change(paths: Sequence[Path], before: list[int | None], pause: float = 0.3) -> None:
+    """Return when one of the files has been saved since they had the stamps `before`."""
     while [stamp(path) for path in paths] == before:
         time.sleep(pause)
 

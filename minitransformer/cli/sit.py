@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from minitransformer.cli.check import wait_for_change
+from minitransformer.cli.check import stamp, wait_for_change
 from minitransformer.course import FOLDER, lessons_folder
 from minitransformer.exercises.options import add_workshop_arguments
 from minitransformer.exercises.report import paint
@@ -79,12 +79,12 @@ def run(arguments: argparse.Namespace) -> tuple[int, Any]:
     right = [number in workshop.noted(SITTING, "stations", []) for number in range(1, 11)]
     look = Look(code_of(ours), right, [""] * 10, [""] * 10, [], "", "", "", False)
     while True:
-        before, look = look, judge(path, look)
+        judged, before, look = stamp(path), look, judge(path, look)  # a save while it is judged counts
         report(look, before)
         workshop.note(SITTING, stations=[number for number, one in enumerate(look.right, 1) if one])
         if arguments.once:
             return 0 if look.whole else 1, {"path": str(path), "right": look.right, "whole": look.whole}
-        wait_for_change([path])
+        wait_for_change([path], before=[judged])
         print("\nsaved; judging ...", flush=True)
 
 

@@ -42,6 +42,11 @@ def assert_refused(outcome, *parts):
         assert part in outcome.err
 
 
+def ctrl_c(seconds):
+    """Instead of `time.sleep`: the user who ends a command that waits."""
+    raise KeyboardInterrupt
+
+
 @contextlib.contextmanager
 def stopping_after(step):
     """Inside a `with` block SIGTERM comes in this step."""

@@ -1,6 +1,7 @@
 """start, check, hint, progress and solution, as a learner uses them, rightly and wrongly."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -8,7 +9,7 @@ from minitransformer.cli import check as check_command
 from minitransformer.course import find_lessons
 from minitransformer.exercises import Workshop, choose_exercises, find_exercise, find_exercises
 from minitransformer.exercises.workshop import SITTING
-from tests.cli.run import assert_refused, run
+from tests.cli.run import assert_refused, ctrl_c, run
 from tests.exercises.answers import hand_in
 
 NAME = "06_attention_backward"
@@ -66,16 +67,17 @@ def test_check_of_a_whole_lesson_passes_only_with_all_of_it(started, capsys):
 
 
 @pytest.mark.exhaustive
-def test_watching_checks_again_when_the_file_is_saved(started, capsys, monkeypatch):
-    states = iter([WRONG, EXERCISE.solution])
+def test_watching_checks_again_what_was_saved_during_the_check_before(started, capsys, monkeypatch):
+    states, check = iter([WRONG, EXERCISE.solution]), check_command.check
 
-    def save(paths):
-        try:
-            hand_in(EXERCISE, next(states), started)
-        except StopIteration:
-            raise KeyboardInterrupt from None
+    def check_and_save(*arguments):
+        checked = check(*arguments)
+        if text := next(states, ""):
+            hand_in(EXERCISE, text, started)
+        return checked
 
-    monkeypatch.setattr(check_command, "wait_for_change", save)
+    monkeypatch.setattr(check_command, "check", check_and_save)
+    monkeypatch.setattr(check_command, "time", SimpleNamespace(sleep=ctrl_c))
     status, out, err = run(capsys, "check", NAME, "--folder", started, "--watch")
     assert (status, err) == (130, "minitransformer check: stopped\n")
     assert out.index("not written yet") < out.index("WRONG") < out.index("passed")

@@ -1,14 +1,18 @@
 """`minitransformer sit`: its copy, the editor, and what is said after each save."""
 
 import json
+import os
 import re
 import sys
+import time
+from types import SimpleNamespace
 
 import pytest
 
+from minitransformer.cli import check
 from minitransformer.cli import sit as command
 from minitransformer.course import FOLDER
-from tests.cli.run import assert_refused, run
+from tests.cli.run import assert_refused, ctrl_c, run
 from tests.lessons.sitting_answers import answers, written
 
 EDITOR = """\
@@ -108,7 +112,7 @@ def sit_through(mine, capsys, monkeypatch, *texts):
     """Save these texts one after another while `sit` looks on -> what it says after each, and before the first."""
     states = iter(texts)
 
-    def wait(paths):
+    def wait(paths, before):
         try:
             save(mine, next(states))
         except StopIteration:
@@ -196,6 +200,17 @@ def test_a_station_that_is_skipped_is_shown_until_it_is_right_and_then_what_come
     assert "all 826 gradients are right" in third
 
 
+def test_what_is_saved_during_the_judging_is_judged_next(mine, capsys, monkeypatch):
+    def judge(path, look):
+        os.utime(path, (1, 1))  # a save, the first time
+        return look
+
+    monkeypatch.setattr(command, "judge", judge)
+    monkeypatch.setattr(check, "time", SimpleNamespace(sleep=ctrl_c))
+    status, out, _ = run(capsys, "sit", "--folder", mine)
+    assert (status, out.count("saved; judging ...")) == (130, 1)
+
+
 def test_the_time_for_people_to_whom_this_is_new_is_said(capsys):
     for text in (run(capsys, "sit", "--help").out, (FOLDER / "one_sitting.py").read_text("utf-8")):
         assert re.search(r"150 minutes if this is new to (#\s+)?you, best on\s+(#\s+)?two evenings", text)
@@ -206,15 +221,13 @@ def test_an_editor_with_a_window_is_opened_and_what_it_saves_is_judged(mine, cap
     script = tmp_path / "editor.py"
     script.write_text(EDITOR, "utf-8")
     monkeypatch.setenv("EDITOR", f"{sys.executable} {script}")
-    wait_for_change, waits = command.wait_for_change, []
 
-    def wait(paths):
-        if waits or "dx = dsum\n" in paths[0].read_text("utf-8"):
-            raise KeyboardInterrupt
-        waits.append(paths)
-        wait_for_change(paths, pause=0.05)
+    def sleep(seconds):
+        if "dx = dsum\n" in (mine / "one_sitting.py").read_text("utf-8"):
+            raise KeyboardInterrupt  # it was judged: nothing has been saved since
+        time.sleep(0.05)
 
-    monkeypatch.setattr(command, "wait_for_change", wait)
+    monkeypatch.setattr(check, "time", SimpleNamespace(sleep=sleep))
     status, out, _ = run(capsys, "sit", "--folder", mine)
     assert status == 130
     assert "second window" not in out
