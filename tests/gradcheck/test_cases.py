@@ -92,7 +92,7 @@ def along_directions(subject):
     """The check of one row along one random direction -> Report.
 
     Each tensor of a single function or layer has its own with NumPy. Else one runs through all tensors together, which
-    takes one forward. The tensors of stacks are taken one by one with `--weekly`, below.
+    takes one forward. The command `minitransformer gradcheck`, which `.ci/run` runs too, tries them entry by entry.
     """
     together = backend_name() != "numpy" or is_stack(subject.group)
     return subject.check(max_entries=0, directions=1, together=together)
@@ -109,7 +109,7 @@ def assert_right_along_directions(subjects):
 @pytest.mark.every_backend
 @pytest.mark.parametrize("group", SINGLE)
 def test_every_function_and_layer_passes_by_complex_steps_along_a_random_direction(group):
-    """Every row, on every backend. They are tried entry by entry as well, below."""
+    """Every row, on every backend."""
     assert_right_along_directions(select_subjects([group]))
 
 
@@ -126,34 +126,15 @@ def test_the_other_rows_of_every_stack_and_model_pass_along_a_random_direction(g
     assert_right_along_directions(select_subjects([group])[1:])
 
 
-def in_larger_tiers(groups):
-    """Single functions and layers with `--exhaustive`, stacks and models with `--weekly`."""
-    return [
-        pytest.param(group, marks=pytest.mark.weekly if is_stack(group) else pytest.mark.exhaustive) for group in groups
-    ]
-
-
+@pytest.mark.weekly
 @pytest.mark.host_only
-@pytest.mark.parametrize("group", in_larger_tiers(GROUPS))
+@pytest.mark.parametrize("group", GROUPS)
 def test_differences_agree_that_the_complex_step_can_be_trusted_for_every_case(group):
     """The checks of the table ask for the complex step. This is why they may."""
     for subject in select_subjects([group]):
         report = subject.check(method=None, together=True)
         assert report.passed, str(report)
         assert report.reason == "the forward is analytic"
-
-
-@pytest.mark.host_only
-@pytest.mark.parametrize("group", in_larger_tiers(GROUPS))
-def test_every_case_passes_by_complex_steps_entry_by_entry(group):
-    for subject in select_subjects([group]):
-        report = subject.check()
-        assert report.passed, str(report)
-        assert report.name == subject.name
-        assert report.worst.error <= 1e-12
-        assert {check.method for check in report.checks} == {COMPLEX_STEP}
-        if not subject.stack:  # the tensors of stacks are proven entry by entry in the rows of their layers
-            assert all(check.directions == 0 for check in report.checks)
 
 
 def test_selected_rows_are_those_of_the_groups_in_the_order_of_the_table():
