@@ -2,7 +2,9 @@
 
 `pytest` leaves out the tests with the marker `exhaustive` or `weekly`, `pytest --exhaustive`, which guards each change,
 those marked `weekly`, and `pytest --weekly` nothing. The last line says how to run what was left out.
-With `--rest`, what passed in the run before is left out, except for tests of random examples, which try more.
+With `--rest`, what passed in the run before is left out, except for tests of random examples, which try more. With
+`--first-of-each` one case of each test is enough, except for those marked `every_backend`: it finds what an older NumPy
+lacks.
 
 The tests of the model run on NumPy, with `--exhaustive` also on a stand-in stricter than CuPy, and on CuPy where it can
 run. On the stand-in one case of each test of functions, layers, models and decoding is enough; the others run with
@@ -48,10 +50,11 @@ PASSED = "minitransformer/passed"  # in pytest's cache: the tests that passed wh
 
 
 def pytest_addoption(parser):
-    """The options `--exhaustive`, `--weekly` and `--rest`."""
+    """The options `--exhaustive`, `--weekly`, `--rest` and `--first-of-each`."""
     parser.addoption("--exhaustive", action="store_true", help="run also what takes long: see tests/conftest.py")
     parser.addoption("--weekly", action="store_true", help="run everything, also what takes hours: see there")
     parser.addoption("--rest", action="store_true", help="leave out what passed in the run before: see there")
+    parser.addoption("--first-of-each", action="store_true", help="run one case of each test: see there")
 
 
 def tier(config):
@@ -142,9 +145,15 @@ def one_case_on_the_stand_in(items):
             begun.add(item.function)
 
 
+def first_of_each(items):
+    """The first case of each test, and all of those marked `every_backend`."""
+    first = {item.function: item for item in reversed(items)}
+    return [item for item in items if item is first[item.function] or item.get_closest_marker("every_backend")]
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Leave out what belongs to a larger tier, or what has passed."""
+    """Leave out what belongs to a larger tier, what has passed, or all cases of a test but one."""
     one_case_on_the_stand_in(items)
     if config.getoption("rest"):
         passed = set(config.cache.get(PASSED, ()))
@@ -153,7 +162,7 @@ def pytest_collection_modifyitems(config, items):
     config.stash[LEFT_OUT] |= len(items) > len(kept)
     if hasattr(config, "workeroutput"):  # a process of pytest-xdist tells the one that prints
         config.workeroutput["left_out"] = config.stash[LEFT_OUT]
-    items[:] = kept
+    items[:] = first_of_each(kept) if config.getoption("first_of_each") else kept
 
 
 @pytest.hookimpl(optionalhook=True)
