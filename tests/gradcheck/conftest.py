@@ -7,7 +7,6 @@ import pytest
 def unexplained(monkeypatch):
     """Wrong gradients are found, but the mistake is not looked for, which takes longest.
 
-    test_report.py and test_judged.py show what is said about mistakes, and test_verdicts.py looks for that of each
-    function of its table.
+    test_report.py and test_judged.py show what is said about mistakes.
     """
     monkeypatch.setattr("minitransformer.gradcheck.judge.layer.explain", lambda *arguments: [])

@@ -26,9 +26,15 @@ def added(x):
     return y
 
 
+def refused(x):
+    if np.iscomplexobj(x):
+        raise RuntimeError("real numbers only")
+    return np.sin(x)
+
+
 DROPS = "the forward drops the imaginary part"
 NOT_ANALYTIC = "the forward is not analytic: the complex step and differences disagree"
-REFUSES = "the forward does not take complex numbers: Cannot cast"
+REFUSES = "the forward does not take complex numbers: "
 FALLBACKS = {
     "abs": (np.abs, lambda dy, x: dy * np.sign(x), DROPS),
     "abs beside an analytic part": (lambda x: np.abs(x) + x * x, lambda dy, x: dy * (np.sign(x) + 2 * x), NOT_ANALYTIC),
@@ -36,7 +42,8 @@ FALLBACKS = {
     "float64 by astype": (lambda x: np.sin(x.astype(np.float64)), lambda dy, x: dy * np.cos(x), DROPS),
     "float64 by asarray": (lambda x: np.sin(np.asarray(x, np.float64)), lambda dy, x: dy * np.cos(x), DROPS),
     "float64 by a given array": (forced, lambda dy, x: dy * np.cos(x), DROPS),
-    "float64 by addition in place": (added, lambda dy, x: dy, REFUSES),
+    "float64 by addition in place": (added, lambda dy, x: dy, f"{REFUSES}Cannot cast"),
+    "an error": (refused, lambda dy, x: dy * np.cos(x), f"{REFUSES}real numbers only"),
 }
 
 

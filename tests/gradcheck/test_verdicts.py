@@ -6,14 +6,75 @@ import pytest
 from minitransformer.core import Layer, Parameter
 from minitransformer.gradcheck import check_layer
 from minitransformer.gradcheck.judge.report import CANNOT_TELL, COMPLEX_STEP, OK, RICHARDSON, WRONG
-from tests.gradcheck.pieces import ANALYTIC, KINKED, REDUCTIONS, UNSAFE
 from tests.gradcheck.small_layers import SHAPE, C, Function, X, names
 from tests.tiers import some
 
-FUNCTIONS = ANALYTIC | UNSAFE | KINKED | REDUCTIONS
-MISTAKES = [(name, kind) for name, (*_, mistakes) in FUNCTIONS.items() for kind in mistakes]
-HALF = list(FUNCTIONS)[::2]  # of which the default run tries one mistake each
-FIRST = {name: next(iter(mistakes)) for name, (*_, mistakes) in FUNCTIONS.items()}
+
+def total(x):
+    return x.sum(axis=-1, keepdims=True)
+
+
+def roll(x, by=1):
+    return np.roll(x, by, axis=-1)
+
+
+def ranks(x):
+    return np.argsort(x, axis=-1, kind="stable")
+
+
+def sort_back(dy, x):
+    dx = np.empty(x.shape)
+    np.put_along_axis(dx, ranks(x), dy, axis=-1)
+    return dx
+
+
+def median_back(d, x):
+    """The gradient of each row's median, from d (..., 1)."""
+    n, order = x.shape[-1], ranks(x)
+    dx = np.zeros(x.shape)
+    for place in {(n - 1) // 2, n // 2}:
+        np.put_along_axis(dx, order[..., place : place + 1], d / len({(n - 1) // 2, n // 2}), axis=-1)
+    return dx
+
+
+def l1(x):
+    return np.abs(x).mean(axis=-1, keepdims=True) + 0.1
+
+
+# functions that are not differentiable everywhere: y = f(x), dx = b(dy, x), where b takes one of the two sides at a
+# kink, and a wrong b
+KINKED = {
+    "abs by sqrt": (lambda x: np.sqrt(x * x), lambda dy, x: dy * np.sign(x), lambda dy, x: dy),
+    "relu by mask": (lambda x: x * (x > 0), lambda dy, x: dy * (x > 0), lambda dy, x: dy * (roll(x) > 0)),
+    "clip": (
+        lambda x: np.clip(x, -0.8, 0.8),
+        lambda dy, x: dy * (np.abs(x) < 0.8),
+        lambda dy, x: dy * (x < 0.8),
+    ),
+    "huber": (
+        lambda x: np.where(np.abs(x) < 1.0, 0.5 * x * x, np.abs(x) - 0.5),
+        lambda dy, x: dy * np.clip(x, -1.0, 1.0),
+        lambda dy, x: dy * x,
+    ),
+    "maximum of neighbors": (
+        lambda x: np.maximum(x, roll(x)),
+        lambda dy, x: dy * (x > roll(x)) + roll(dy * (x <= roll(x)), -1),
+        lambda dy, x: dy * (x > roll(x)),
+    ),
+    "sort": (lambda x: np.sort(x, axis=-1), sort_back, lambda dy, x: dy),
+    "less the median": (
+        lambda x: x - np.median(x, axis=-1, keepdims=True),
+        lambda dy, x: dy - median_back(total(dy), x),
+        lambda dy, x: dy,
+    ),
+    "L1 norm": (
+        lambda x: x / l1(x),
+        lambda dy, x: dy / l1(x) - np.sign(x) * total(dy * x) / (l1(x) ** 2 * x.shape[-1]),
+        lambda dy, x: dy / l1(x),
+    ),
+    "gate": (lambda x: x * (x > roll(x)), lambda dy, x: dy * (x > roll(x)), lambda dy, x: dy * (x < roll(x))),
+    "staircase": (lambda x: x + np.floor(x), lambda dy, x: dy, lambda dy, x: 2.0 * dy),
+}
 
 
 def a_seed_and_more(count):
@@ -27,31 +88,12 @@ def random_input(seed, shape=SHAPE):
 
 
 @pytest.mark.parametrize("scale", [1.0, *(pytest.param(scale, marks=pytest.mark.exhaustive) for scale in (1e-3, 30.0))])
-@pytest.mark.parametrize("name", some(FUNCTIONS, 2))
-def test_every_function_of_the_table_passes(name, scale):
-    f, b, _ = FUNCTIONS[name]
-    report = check_layer(Function(f, b), scale * X, vary=False)
+@pytest.mark.parametrize("name", some(KINKED, 2))
+def test_a_function_with_kinks_passes_and_not_with_a_wrong_gradient(name, scale):
+    f, right, wrong = KINKED[name]
+    report = check_layer(Function(f, right), scale * X, vary=False)
     assert report.passed, str(report)
-
-
-@pytest.mark.usefixtures("unexplained")
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        (name, kind) if name in HALF and FIRST[name] == kind else pytest.param(name, kind, marks=pytest.mark.exhaustive)
-        for name, kind in MISTAKES
-    ],
-)
-def test_every_mistake_of_the_table_is_found(name, kind):
-    f, _, mistakes = FUNCTIONS[name]
-    assert check_layer(Function(f, mistakes[kind]), X, vary=False).verdict == WRONG
-
-
-@pytest.mark.weekly
-@pytest.mark.parametrize(("name", "kind"), MISTAKES)
-def test_every_mistake_of_the_table_is_found_and_looked_into(name, kind):
-    f, _, mistakes = FUNCTIONS[name]
-    assert check_layer(Function(f, mistakes[kind]), X).verdict == WRONG
+    assert check_layer(Function(f, wrong), max(scale, 1) * X, vary=False).verdict == WRONG
 
 
 ABS = (np.abs, lambda dy, x: dy * np.sign(x))
@@ -236,8 +278,7 @@ def test_a_constant_that_cancels_has_a_gradient_of_rounding_and_passes():
             return h - np.median(h, axis=-1, keepdims=True), x
 
         def backward(self, dy, x):
-            _, b, _ = KINKED["less the median"]
-            d = b(dy, x * x)
+            d = dy - median_back(total(dy), x * x)
             self.b.grad += d.sum() * np.sign(self.b.data) / self.b.data.size
             return 2.0 * d * x
 
