@@ -3,9 +3,10 @@
 import pytest
 
 
-def some(values, every):
-    """All values for `parametrize`, of which the default run tries one of so many and `--exhaustive` all."""
-    return [
-        pytest.param(*(value if type(value) is tuple else (value,)), marks=pytest.mark.exhaustive if i % every else ())
-        for i, value in enumerate(values)
+def some(values, every, guard=1):
+    """All values for `parametrize`: the default run tries one of `every`, `--exhaustive` of `guard`, `--weekly` all."""
+    marks = [
+        pytest.mark.weekly if i % guard else pytest.mark.exhaustive if i % every else () for i in range(len(values))
     ]
+    rows = [value if type(value) is tuple else (value,) for value in values]
+    return [pytest.param(*row, marks=mark) for row, mark in zip(rows, marks, strict=True)]
