@@ -47,7 +47,7 @@ def alone(tmp_path_factory):
     return weights_in(folder)
 
 
-@pytest.mark.parametrize("option", [(), ("--shard-optimizer",)], ids=["unsharded", "sharded"])
+@pytest.mark.parametrize("option", [weekly(()), ("--shard-optimizer",)], ids=["unsharded", "sharded"])
 def test_deterministic_training_has_the_bits_of_one_process_with_as_many_micro_batches(option, alone, tmp_path):
     ended = launch(3, tmp_path, *QUICK, "--deterministic", "--json", *option)
     assert (ended.status, ended.err) == (0, ""), ended
@@ -124,9 +124,11 @@ def test_sums_in_order_are_exact_and_those_in_any_order_and_a_gradient_right_to_
     ("what", "rank", "status", "message"),
     [
         ("memory", 1, 2, f"{LINE}rank 1 of 2: not enough memory: Unable to allocate 1.00 GiB; no checkpoint has been "),
-        ("disk", 0, 2, f"{LINE}cannot write runs/copy/checkpoints/step-00000003.safetensors: No space left on device"),
+        weekly(
+            "disk", 0, 2, f"{LINE}cannot write runs/copy/checkpoints/step-00000003.safetensors: No space left on device"
+        ),
         ("unknown option", 1, 2, "minitransformer train copy: rank 1 of 2: unrecognized arguments: --fly (see "),
-        ("exit", 1, 2, f"{LINE}rank 1 of 2: the process ends before its work is done"),
+        weekly("exit", 1, 2, f"{LINE}rank 1 of 2: the process ends before its work is done"),
         ("stop", 1, 2, f"{LINE}another process has not answered for 3 seconds (--timeout)"),
         weekly("memory", 0, 2, f"{LINE}not enough memory: Unable to allocate 1.00 GiB; no checkpoint has been saved"),
         weekly("interrupt", 1, 130, f"{LINE}rank 1 of 2: stopped"),
@@ -150,7 +152,8 @@ def test_error_of_one_process_ends_all_and_is_printed_once(what, rank, status, m
     assert ended.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("option", [("--detect-anomaly",), weekly(())])
+@pytest.mark.weekly
+@pytest.mark.parametrize("option", [("--detect-anomaly",), ()])
 def test_nan_in_one_process_is_explained_once(option, tmp_path):
     ended = launch(2, tmp_path, *QUICK, *option, what="nan", rank=1)
     assert ended.status == 1, ended
@@ -210,10 +213,10 @@ def test_signal_to_mpiexec_or_to_one_process_saves_a_checkpoint_of_all_which_ano
     assert "from now on 3 processes instead of 2\n" in again.out
 
 
-@pytest.mark.parametrize("count", [1, weekly(5)])
-def test_run_whose_processes_are_killed_ends_with_the_same_bits(count, tmp_path):
-    report = kill_again_and_again(tmp_path, count, np.random.default_rng(1))
-    assert report.kills == count
+@pytest.mark.weekly
+def test_run_whose_processes_are_killed_again_and_again_ends_with_the_same_bits(tmp_path):
+    report = kill_again_and_again(tmp_path, 5, np.random.default_rng(1))
+    assert report.kills == 5
     assert all(same_weights(report.alone, weights) for weights in report.endings)
 
 
