@@ -30,7 +30,6 @@ def train(capsys, *arguments):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.draws
 def test_labels_are_learnt_saved_and_the_model_tells_them_of_new_sentences(capsys, folder):
     out, result = train(capsys, "classify", "--text", "my.tsv", *SIZES, "--steps", 60, "--name", "classify-my")
     assert "96 sentences to learn from, 24 held out (20% of each of 3 labels)" in " ".join(out.split())

@@ -19,7 +19,6 @@ def text(tmp_path, monkeypatch):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.draws
 def test_a_model_is_trained_resumed_and_fills_in_masks(capsys, tmp_path):
     status, out, err = run(capsys, "train", "denoise", "--text", "my.txt", *SMALL, "--steps", 10, "--json")
     assert (status, err) == (0, "")

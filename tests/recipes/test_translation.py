@@ -35,8 +35,10 @@ def write_pairs():
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch, request):
     """Every test runs in a folder that holds only a file of pairs, and prints no lines of progress."""
+    if not request.node.get_closest_marker("draws"):
+        leave_undrawn(monkeypatch)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("minitransformer.system.progress.LINE_INTERVAL", float("inf"))
     write_pairs()
