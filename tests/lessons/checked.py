@@ -19,6 +19,5 @@ def save_checked(figure, path, save_figure=plotting.save_figure):
 
 if __name__ == "__main__":
     plotting.save_figure = save_checked
-    lesson = Path(sys.argv[1])
-    sys.argv, sys.path[0] = [str(lesson)], str(lesson.parent)
-    runpy.run_path(str(lesson), run_name="__main__")
+    sys.argv, sys.path[0] = sys.argv[1:], str(Path(sys.argv[1]).parent)
+    runpy.run_path(sys.argv[0], run_name="__main__")

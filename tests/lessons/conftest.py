@@ -55,8 +55,8 @@ def run_fast(tmp_path):
 
     def run(lesson):
         record_path(lesson, fast=True).unlink(missing_ok=True)
-        environment = dict(os.environ, MINITRANSFORMER_FAST="1", PYTHONWARNINGS="error", PYTHONIOENCODING="utf-8")
-        command = [sys.executable, str(CHECKED), str(lesson.path)]
+        environment = dict(os.environ, PYTHONWARNINGS="error", PYTHONIOENCODING="utf-8")
+        command = [sys.executable, str(CHECKED), str(lesson.path), "--fast"]
         options = {"env": environment, "cwd": tmp_path, "capture_output": True, "encoding": "utf-8"}
         finished = subprocess.run(command, timeout=TIMEOUT, **options)
         assert finished.returncode == 0, f"{finished.stdout}\n{finished.stderr}"

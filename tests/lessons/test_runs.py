@@ -4,8 +4,6 @@ By default the quickest one runs, with `--exhaustive` the six quickest, and with
 """
 
 import math
-import subprocess
-import sys
 
 import matplotlib.image
 import pytest
@@ -27,14 +25,6 @@ def test_lesson_runs_as_its_pages_say(lesson, run_fast):
     each_check_is_printed_or_of_the_prose(lesson, run, record)
     the_figures_are_those_that_the_lesson_shows(lesson, record)
     the_page_of_claims_has_the_verdicts(lesson, record)
-
-
-@pytest.mark.exhaustive
-def test_fast_mode_can_be_asked_for_on_the_command_line(tmp_path):
-    command = [sys.executable, str(QUICKEST.path), "--fast"]
-    finished = subprocess.run(command, timeout=600, cwd=tmp_path, capture_output=True, encoding="utf-8")
-    assert finished.returncode == 0, finished.stderr
-    assert "checks passed in fast mode" in finished.stdout
 
 
 def each_check_is_printed_or_of_the_prose(lesson, run, record):
