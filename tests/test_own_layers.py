@@ -330,15 +330,17 @@ class Case(NamedTuple):
         return f"{self.kind}-{self.norm}-{self.place}-{getattr(name, '__name__', 'whole')}"
 
 
+NORMS = dict.fromkeys(PLACES, ("pre",)) | {"Transformer": ("pre", "post"), "BERT": ("post",)}
 CASES = [
     Case(kind, norm, place, make)
     for kind, places in PLACES.items()
-    for norm in (("pre", "post") if kind in ("GPT", "Transformer", "BERT", "ConvLM") else ("pre",))
+    for norm in NORMS[kind]
     for place, makers in places.items()
     for make in makers
-    if not (kind == "ConvLM" and place == "norm" and norm == "post")
 ]
-A_FEW = [case for case in CASES if case.norm == "pre" and case.make in (OwnNetwork, squared, OwnHead, None)]
+A_FEW = [
+    case for case in CASES if case.norm == NORMS[case.kind][0] and case.make in (OwnNetwork, squared, OwnHead, None)
+]
 a_few_cases = pytest.mark.parametrize("case", A_FEW, ids=str)
 
 
