@@ -5,7 +5,6 @@ from unittest import mock
 
 import torch
 import transformers
-from transformers.models.t5.modeling_t5 import T5LayerNorm
 
 from tests.oracle.huggingface_cases import Problem, Solution, draw_inputs, draw_state, draw_upstream
 
@@ -67,4 +66,5 @@ def in_float64():
     def forward(self, x):
         return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.variance_epsilon))
 
-    return mock.patch.object(T5LayerNorm, "forward", forward)
+    name = "transformers.models.t5.modeling_t5.T5LayerNorm.forward"  # imported in the test, for it takes long
+    return mock.patch(name, forward)
