@@ -17,7 +17,7 @@ The page reads `data.js`, a script that defines one object, MODEL. In Python it 
     PE             tables of positions in float64. Sinusoids (max_length + 4, C), for eos and up to three tokens of
                    padding; twice as many rows for a GPT, which reads source and target as one sequence. With "rope"
                    {"cos", "sin"} of as many rows and D columns, sin with the sign of the rotation; otherwise {}
-    weights        {"trained": {name: array}, "untrained": {name: array}}
+    weights        {"trained": {name: array}, "untrained": {name: array}}; without the second, the page draws its own
     adam           {"lr", "beta_1", "beta_2", "eps"}
     example        whether this is the running example
 
@@ -123,9 +123,7 @@ def _example_data(word, answer):
     source = writing.encode(word)
     target = source[::-1] if answer is None else writing.encode(answer)
     check_lengths(source, target, EXAMPLE_LONGEST)
-    initial = named_weights(Transformer(example.model.config, seed=0, dtype=np.float64))
-    data = _data(example.model, initial, writing, source, target, EXAMPLE_LONGEST)
-    return {**data, "example": True}
+    return {**_data(example.model, writing, source, target, EXAMPLE_LONGEST), "example": True}
 
 
 def model_data(
@@ -150,8 +148,10 @@ def model_data(
     if target is None:
         ids = greedy_decode(model, np.array([[*source, *writing.end]]), most + 1)[0].tolist()
         target = [id for id in ids if id not in config.special][:most]
-    initial = named_weights(type(model)(config, seed=seed, dtype=model.output.E.data.dtype))
-    return _data(model, initial, writing, source, target, most, answer)
+    data = _data(model, writing, source, target, most, answer)
+    initial = _weights(type(model)(config, seed=seed, dtype=model.output.E.data.dtype), most)
+    data["weights"]["untrained"] = {name: array.round(DECIMALS) for name, array in initial.items()}  # others would do
+    return data
 
 
 def check_lengths(source: Sequence[int], target: Sequence[int], most: int) -> None:
@@ -161,13 +161,8 @@ def check_lengths(source: Sequence[int], target: Sequence[int], most: int) -> No
             raise ValueError(f"the {name} has {len(ids)} tokens, and the explorer shows from {least} to {most}")
 
 
-def _data(model, initial, writing, source, target, most, answer="given"):
+def _data(model, writing, source, target, most, answer="given"):
     config = model.config
-    rows = (most + MORE) * (1 if isinstance(model, Transformer) else 2)
-    untrained = {name: array.round(DECIMALS) for name, array in initial.items()}  # any numbers of this size will do
-    weights = {"trained": named_weights(model), "untrained": untrained}
-    for arrays in weights.values():
-        arrays.update({name: P[:rows] for name, P in arrays.items() if name.endswith(".P")})
     return {
         "title": f"{writing.text(source)} → {writing.text(target)}",
         "task": writing.task,
@@ -180,11 +175,20 @@ def _data(model, initial, writing, source, target, most, answer="given"):
         "source": [int(id) for id in source],
         "target": [int(id) for id in target],
         "max_length": most,
-        "PE": position_tables(config, rows),
-        "weights": weights,
+        "PE": position_tables(config, _rows(model, most)),
+        "weights": {"trained": _weights(model, most)},
         "adam": ADAM,
         "example": False,
     }
+
+
+def _rows(model, most):
+    return (most + MORE) * (1 if isinstance(model, Transformer) else 2)
+
+
+def _weights(model, most):
+    arrays = named_weights(model)
+    return {name: array[: _rows(model, most)] if name.endswith(".P") else array for name, array in arrays.items()}
 
 
 def sizes_of(model: Any) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from minitransformer.functional.layer_norm import _layer_norm, _layer_norm_backw
 from minitransformer.functional.softmax import _softmax
 from minitransformer.models import GPT, Transformer, TransformerConfig
 from minitransformer.vocabulary import BOS, EOS, PAD
+from tests.explorer.reading import state_of
 from tests.museum.exhibits import EXHIBITS, SOURCES
 from tests.museum.planting import Exhibit
 
@@ -170,11 +171,30 @@ def example_of(source, target, pad_source=0, pad_target=0, model=None):
 
 
 def untrained():
-    """The model of the example before its training, with the four decimals that the page has."""
-    model = Transformer(load_example().model.config, seed=0, dtype=np.float64)
-    for parameter in model.parameters():
-        parameter.data = parameter.data.round(4)
+    """The model of the example with the weights that the page draws."""
+    trained, random = load_example().model, uniform()
+    model = Transformer(trained.config, seed=None, dtype=np.float64)
+    drawn = {name: drawn_like(name, array, random) for name, array in named_weights(trained).items()}
+    model.load_state_dict(state_of(drawn, layers=1))
     return model
+
+
+def uniform():
+    """Numbers between -1 and 1: multiples of the powers of 48271, modulo a prime."""
+    for n in itertools.count(1):
+        yield 2 * (7 * pow(48271, n, 2**31 - 1) % (2**31 - 1)) / (2**31 - 1) - 1
+
+
+def drawn_like(name, array, random):
+    """Gains of 1, biases of 0, a normal E and uniform matrices, number by number."""
+    symbol = name.rpartition(".")[2]
+    if symbol[0] not in "EW":
+        return np.full(array.shape, float(symbol == "gamma"))
+    if symbol[0] == "W":
+        return np.array([next(random) for _ in array.flat]).reshape(array.shape) * np.sqrt(6 / sum(array.shape))
+    size, angle = np.array([[next(random), next(random)] for _ in array.flat]).T
+    normal = np.sqrt(-2 * np.log((1 + size) / 2)) * np.cos(np.pi * angle)
+    return normal.reshape(array.shape) / np.sqrt(array.shape[1])
 
 
 def scrambled(seed, model=None):

@@ -28,7 +28,7 @@ V = len(Reverse().vocabulary)
 CONFIG = TransformerConfig(V, d_model=24, num_heads=2, d_ff=48, num_layers=1, dropout=0.0, max_len=LONGEST + 1)
 SEED, STEPS, RATE = 1, 9_000, 2e-3  # with longer training or a higher rate, attention gets so sure that ds is almost 0
 SMOOTHING = 0.1  # of the labels, as in the paper: otherwise the gradients of a right answer are almost 0
-DECIMALS, DECIMALS_UNTRAINED = 3, 2
+DECIMALS = 3
 REPEATED, FEW = 0.3, 3  # this share of the words is made of so few letters, because names repeat letters
 TESTED = 10_000  # words of each length
 
@@ -74,12 +74,11 @@ def accuracy(model: Transformer, length: int, count: int = TESTED) -> float:
 
 
 def letters_data(model: Transformer, word: str = WORD) -> Data:
-    """MODEL for the second model, whose untrained weights are rounded as well."""
+    """MODEL for the second model; the page draws the untrained weights."""
     writing = toy_writing("reverse")._replace(end=())
     source = writing.encode(word)
     data = model_data(model, writing, source, source[::-1])
-    untrained = {name: array.round(DECIMALS_UNTRAINED) for name, array in data["weights"]["untrained"].items()}
-    return {**data, "weights": {**data["weights"], "untrained": untrained}}
+    return {**data, "weights": {"trained": data["weights"]["trained"]}}
 
 
 def letters_file() -> Path:

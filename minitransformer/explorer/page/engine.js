@@ -360,6 +360,27 @@ const Engine = (() => {
     return written;
   }
 
+  /* Random numbers between -1 and 1, the same each time, by a linear congruential generator (Park and Miller 1988). */
+  function randomNumbers() {
+    let state = 7;
+    return () => {
+      state = (state * 48271) % 2147483647;
+      return (2 * state) / 2147483647 - 1;
+    };
+  }
+
+  /* Weights that have learned nothing, with the shapes of others and the library's distributions: uniform matrices (Glorot and
+     Bengio 2010), a normal E with variance 1/C (Box and Muller 1958), gains of 1, and zeros. */
+  function initialWeights(weights) {
+    const random = randomNumbers();
+    const normal = () => Math.sqrt(-2 * Math.log((1 + random()) / 2)) * Math.cos(Math.PI * random());
+    return Object.fromEntries(Object.entries(weights).map(([name, rows]) => [name, flatten(rows).map(() => {
+      const symbol = name.split(".").at(-1);
+      if (symbol === "E") return normal() / Math.sqrt(rows[0].length);
+      return symbol.startsWith("W") ? random() * Math.sqrt(6 / (rows.length + rows[0].length)) : Number(symbol === "gamma");
+    })]));
+  }
+
   const build = (sizes, options) => new Machine(sizes, options);
-  return { build, greedyDecode, Adam, flatten, finish, PAD, BOS, EOS };
+  return { build, greedyDecode, randomNumbers, initialWeights, Adam, flatten, finish, PAD, BOS, EOS };
 })();

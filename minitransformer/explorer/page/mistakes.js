@@ -189,20 +189,11 @@ const Mistakes = (() => {
     return { rings: !(last - right <= AS_GOOD), number: last, where: null, first: losses[0], right };
   }
 
-  /* Random numbers between -1 and 1, the same each time, by a linear congruential generator (Park and Miller 1988). */
-  function randomNumbers() {
-    let state = 7;
-    return () => {
-      state = (state * 48271) % 2147483647;
-      return (2 * state) / 2147483647 - 1;
-    };
-  }
-
   /* The derivative along one random direction for each array of weights, by a complex step and by the gradient; `wrong` are the
      arrays whose gradients are. */
   function complex(context) {
     const machine = context.wrong();
-    const random = randomNumbers();
+    const random = Engine.randomNumbers();
     const gradients = machine.definitions.map(({ name }) => [machine.partner(name), name]);
     const arrays = gradients.filter(([name]) => name && machine.get(name).role === "weight").map(([name, gradient]) => {
       const direction = machine.data(name).map(random);

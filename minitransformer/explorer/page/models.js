@@ -5,7 +5,13 @@ const Models = (() => {
 
   const SECOND = "letters", MOST = 10; // its longest words
   const LEARNED = 4; // letters of the longest words that the running example has learned
-  const found = { "": MODEL }; // name in the address -> model
+  const found = { "": complete(MODEL) }; // name in the address -> model
+
+  /* Beside trained weights alone, the page draws untrained ones. */
+  function complete(model) {
+    if (Object.keys(model.weights).length === 1) model.weights.untrained = Engine.initialWeights(model.weights.trained);
+    return model;
+  }
 
   const isReady = (name) => MODEL === found[name];
 
@@ -22,7 +28,7 @@ const Models = (() => {
     const line = Dom.element("p", { id: "loading", role: "status" }, Strings.models.loading);
     const script = Dom.element("script", {
       src: `${name}.js`,
-      onload: () => { found[name] = MODEL; line.remove(); done(); },
+      onload: () => { found[name] = complete(MODEL); line.remove(); done(); },
       onerror: () => { script.remove(); line.textContent = Strings.models.failed; fail(); },
     });
     document.getElementById("loading")?.remove();
