@@ -96,7 +96,7 @@ def test_gradient_that_is_rounding_is_not_painted(page):
 def test_word_of_a_link_that_cannot_be_shown_is_named(page):
     open_explorer(page, "word=st0p")
     assert "The link asks for “st0p”. Only the letters a to z, please" in page.text("[role=status]")
-    assert "So this is “stop”" in page.text("[role=status]")
+    assert "This is “stop” instead" in page.text("[role=status]")
     type_into(page, "word", "top")
     assert "The link asks" not in page.text("[role=status]")
     assert page.script("return document.title").startswith("top → pot")

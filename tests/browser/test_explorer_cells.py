@@ -263,7 +263,7 @@ def test_what_is_not_a_number_is_refused_and_no_change_changes_nothing(page):
     for typed in ("abc", "", "1e999", "1 2"):
         type_into(page, "set", typed)
         assert address(page) == before
-        assert page.text(".setter [role=alert]") == "That is not a number."
+        assert page.text(".setter [role=alert]") == "That isn’t a number."
 
 
 def test_mask_can_be_turned_off_and_on_again(page):
@@ -310,11 +310,11 @@ return [alert.role, alert.innerText, field.getAttribute("aria-invalid"), beside]
 REFUSED = [
     ("word", "st0p", ODD.format("0")),
     ("word", "señor", ODD.format("ñ")),
-    ("word", "   ", "At least one token is needed."),
+    ("word", "   ", "Type at least one token."),
     ("word", "stop" * 5, "At most 10 letters, please: no model here has ever read a longer word."),
     ("answer", "stxp", "There is no token “x”. The tokens are: o, p, s, t."),
     ("answer", "sTop", "There is no token “T”. The tokens are: o, p, s, t."),
-    ("answer", "", "At least one token is needed."),
+    ("answer", "", "Type at least one token."),
     ("answer", "stop" * 5, "At most 8 tokens fit."),
 ]
 

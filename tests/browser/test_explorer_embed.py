@@ -274,6 +274,6 @@ def test_link_leads_to_all_numbers_with_what_was_turned(page):
 def test_unknown_arrays_are_left_out(page, state):
     open_explorer(page, state)
     assert page.text("h1").startswith("cross ds [head 0")
-    told = "There is no array “nothing.here[1]” here, so this is cross ds [head 0, bos→p, s]."
+    told = "There’s no array “nothing.here[1]” here, so this shows cross ds [head 0, bos→p, s]."
     assert (told in page.text("main")) == ("nothing" in state)
     assert page.script("return document.querySelectorAll('[type=range]').length") == 0

@@ -188,12 +188,6 @@ def test_map_leads_to_every_array_with_what_it_is_computed_from(page):
     page.click(".places a")
     page.settle()
     assert page.script("return [App.state.cell, document.querySelector('main h1').innerText]") == ["", "All arrays"]
-    for shown, kind in (("values", "gradient"), ("gradients", "value")):
-        page.script("App.set({show: arguments[0]})", shown)
-        assert (
-            page.script(f"return App.machine.arrays.get(document.querySelector('.chip.{kind}')?.dataset.chip)?.role")
-            != kind
-        )
 
 
 def test_page_of_an_array_is_short(page):

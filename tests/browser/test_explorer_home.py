@@ -68,7 +68,7 @@ def test_numbers_of_the_heading_are_counted(page):
     size = sum(parameter.data.size for parameter in load_example().model.parameters())
     assert page.text("h1").startswith(f"This model of {size} numbers reverses words.")
     page.script("App.set({weights: 'untrained'})")
-    assert "not trained yet" in page.text("h1")
+    assert "isn’t trained yet" in page.text("h1")
     page.script("App.set({weights: '', steps: 2})")
     assert page.text("h1").startswith(f"This model of {size} numbers is to reverse words, here after 2 steps of Adam.")
 

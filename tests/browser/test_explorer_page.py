@@ -87,8 +87,8 @@ CanvasRenderingContext2D.prototype.fillText = function (text, x, y, most) {
   }
   fillText.call(this, text, x, y, most);
 };
-App.set({show: "values"});
-App.set({show: "both"});
+App.set({mistake: "no-scale"});
+App.set({mistake: ""});
 Object.assign(CanvasRenderingContext2D.prototype, {fillText});
 return drawn;
 """
@@ -206,7 +206,6 @@ def test_focus_stays_when_a_setting_changes(page, view):
         ("word", ["END", "s", "ENTER"], "word=stops"),
         ("answer", ["END", "t", "ENTER"], "answer=spotst"),
         ("weights", ["ARROW_DOWN"], "weights=untrained"),
-        ("show", ["ARROW_DOWN"], "show=values"),
     ):
         page.script("document.querySelector(arguments[0]).focus()", f"[data-focus={field}]")
         page.press(*keys)
@@ -264,8 +263,8 @@ ROUND_TRIPS = [
     "",
     f"{CELL}&word=tops&{EDITED}",
     "view=cell&cell=output.p_star[0,2]&smoothing=0.1&padding=2",
-    f"view=cell&cell=dE[3,1]&{LONG_WORD}&show=gradients&weights=untrained&steps=3",
-    f"{CELL}&mistake=softmax-entry-by-entry&show=values",
+    f"view=cell&cell=dE[3,1]&{LONG_WORD}&weights=untrained&steps=3",
+    f"{CELL}&mistake=softmax-entry-by-entry",
     *weekly(f"view={view}&word=pots&steps=2" for view in VIEWS if view != "cell"),
 ]
 FILLED_IN = """
@@ -325,7 +324,7 @@ def test_back_and_forward_return_to_the_views(page):
 
 NONSENSE = [
     "view=xyz", "view=toString", "view=__proto__", "weights=toString", "weights=none", "mistake=none",
-    "mistake=toString", "show=none", "view=cell&cell=nothing", "view=cell&cell=nothing[0]",
+    "mistake=toString", "look=none", "view=cell&cell=nothing", "view=cell&cell=nothing[0]",
     "view=cell&cell=constructor[0]", "view=cell&cell=cross.s[9,9,9]", "view=cell&cell=cross.s[-1,0,0]",
     "view=cell&cell=cross.s[0,0]", "view=cell&cell=cross.s[0,0,0,0]", "view=cell&cell=cross.s[a,b,c]",
     "view=cell&cell=cross.s[,,]", "view=cell&cell=cross.s[", "view=cell&cell=cross.s[1.5,0,0]",

@@ -5,12 +5,12 @@ const App = (() => {
 
   const { element, button, select: selection } = Dom;
   const DEFAULTS = {
-    view: "home", cell: "", word: "", answer: "", padding: 0, smoothing: 0, weights: "", mistake: "", show: "both",
+    view: "home", cell: "", word: "", answer: "", padding: 0, smoothing: 0, weights: "", mistake: "",
     steps: 0, lr: MODEL.adam.lr, edits: "", compare: "", look: "", guess: "", model: "",
     line: "", station: 1, rung: 1, write: "", embed: "", turn: "",
   };
   const NUMBERS = new Set(["padding", "smoothing", "steps", "lr", "station", "rung"]);
-  const DISPLAY = new Set(["view", "cell", "show", "compare", "look", "guess", "line", "station", "rung", "write", "embed", "turn"]); // they change no number
+  const DISPLAY = new Set(["view", "cell", "compare", "look", "guess", "line", "station", "rung", "write", "embed", "turn"]); // they change no number
   const MOST_STEPS = 100; // of Adam, taken at once
   const RATES = [...new Set([0.001, 0.003, 0.01, 0.03, 0.1, MODEL.adam.lr])].sort((a, b) => a - b);
   const VIEWS = { home: HomeView, tour: TourView, model: ModelView, cell: CellView, compare: CompareView, break: BreakView, embed: EmbedView };
@@ -42,7 +42,6 @@ const App = (() => {
     if (state.view === "tour") state.steps = 0; // it is about the weights before
     if (state.embed) state.view = "embed";
     if (!Object.hasOwn(MODEL.weights, state.weights)) state.weights = "";
-    if (!["both", "values", "gradients"].includes(state.show)) state.show = "both";
     if (!["", "guessed", "skip"].includes(state.look)) state.look = "";
     state.steps = Math.max(0, Math.min(MOST_STEPS, Math.floor(state.steps)));
     if (!RATES.includes(state.lr)) state.lr = DEFAULTS.lr;
@@ -325,12 +324,10 @@ const App = (() => {
   function inputs() {
     if (quiet()) return element("form", { hidden: true });
     const text = Strings.input;
-    const choice = (name, options, chosen, textOf) =>
-      element("label", {}, text[name], selection({ "data-focus": name }, options, chosen, (option) => set({ [name]: option }), textOf));
     return element("form", { class: "inputs", "aria-label": text.legend, onsubmit: (event) => event.preventDefault() },
       field("word"), field("answer", text.answers[answer().origin]),
-      Object.keys(MODEL.weights).length > 1 && choice("weights", Object.keys(MODEL.weights), weights(), weightsName),
-      choice("show", ["both", "values", "gradients"], state.show, (option) => text[option]), Models.note());
+      element("label", {}, text.weights, selection({ "data-focus": "weights" }, Object.keys(MODEL.weights), weights(), (weights) => set({ weights }), weightsName)),
+      Models.note());
   }
 
   /* Act after the Tab key or the click that ended the typing: the page is drawn anew. */
@@ -392,7 +389,7 @@ const App = (() => {
     const fresh = differs("numbers", [made, made.steps]);
     replace(frame, [
       differs("header", [title(), link()]) && header(),
-      differs("inputs", [MODEL, quiet(), title(), state.word, state.answer, answer().origin, weights(), state.show]) && inputs(),
+      differs("inputs", [MODEL, quiet(), title(), state.word, state.answer, answer().origin, weights()]) && inputs(),
       status(),
       differs("content", contentKey()) && element("main", { id: "content", tabindex: -1, class: `view-${state.view}` }),
       differs("footer", [MODEL]) && footer(),
@@ -416,7 +413,7 @@ const App = (() => {
     const { key = () => [{}] } = VIEWS[state.view];
     const { definitions, lengths } = made.machine;
     made.structure ??= [lengths.source, lengths.target, ...definitions.map(({ text }) => text)].join();
-    return [state.view, MODEL, state.show, state.mistake, made.structure, window.innerWidth, scheme.matches, ...key()];
+    return [state.view, MODEL, state.mistake, made.structure, window.innerWidth, scheme.matches, ...key()];
   }
 
   /* An empty content is rendered; otherwise its elements stay and are brought up to date. */

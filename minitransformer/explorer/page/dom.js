@@ -1,11 +1,11 @@
-/* Makes elements, and draws formulas and charts with them. */
+/* Makes elements, and formulas of them. */
 const Dom = (() => {
   "use strict";
 
   const SVG = "http://www.w3.org/2000/svg";
   const MATH = "http://www.w3.org/1998/Math/MathML";
   const MATH_TAGS = new Set(["math", "mrow", "mi", "mn", "mo", "mtext", "msub", "msup", "msubsup", "munder", "mover", "mfrac", "msqrt"]);
-  const SVG_TAGS = new Set(["svg", "path", "line", "rect", "text", "g", "polyline", "marker", "defs", "title"]);
+  const SVG_TAGS = new Set(["svg", "path", "line", "rect", "text", "g", "polyline"]);
 
   /* element("button", {class: "primary", onclick: f}, "text", another element, ...). null and false are left out. */
   function element(tag, attributes = {}, ...children) {
@@ -76,35 +76,5 @@ const Dom = (() => {
     return made.map((word) => (word.length > 1 ? element("span", { class: "word" }, word) : word)).flat();
   }
 
-  /* A line chart: values over steps 0, 1, 2, ... from 0 on; `x` and `y` name its axes. */
-  function chart(values, { label, x, y, width = Math.min(600, window.innerWidth - 44), height = 220 }) {
-    const left = 52, bottom = 34, top = 22, right = 12;
-    const last = Math.max(1, values.length - 1);
-    const most = Math.max(...values.filter(Number.isFinite), 1e-12);
-    const ticks = linearTicks(most), to = Math.max(most, ticks.at(-1));
-    const xOf = (n) => left + ((width - left - right) * n) / last;
-    const yOf = (value) => height - bottom - ((height - top - bottom) * Math.min(Math.max(value, 0), to)) / to;
-    const text = (content, attributes) => element("text", attributes, content);
-    const grid = ticks.map((tick) => [
-      element("line", { x1: left, x2: width - right, y1: yOf(tick), y2: yOf(tick), class: "grid" }),
-      text(Show.exact(tick), { x: left - 6, y: yOf(tick) + 4, "text-anchor": "end" }),
-    ]);
-    const steps = linearTicks(last, width / 70).filter(Number.isInteger)
-      .map((n) => text(Show.number(n), { x: xOf(n), y: height - bottom + 16, "text-anchor": "middle" }));
-    const points = values.map((value, n) => [xOf(n), yOf(Number.isFinite(value) ? value : most)]);
-    return element("figure", { class: "chart" },
-      element("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label }, grid, steps,
-        element("polyline", { class: "line value", points: [...points, points.at(-1)].join(" ") }),
-        text(x, { x: (left + width) / 2, y: height - 4, "text-anchor": "middle" }), text(y, { x: 4, y: 12 })));
-  }
-
-  /* About `count` round numbers from 0 to `most`. */
-  function linearTicks(most, count = 4) {
-    const rough = most / count;
-    const power = 10 ** Math.floor(Math.log10(rough));
-    const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough * 0.999);
-    return Array.from({ length: Math.floor(most / step + 1e-9) + 1 }, (_, n) => Number((n * step).toPrecision(12)));
-  }
-
-  return { element, button, mark, table, note, select, cellLink, formula, chart };
+  return { element, button, mark, table, note, select, cellLink, formula };
 })();

@@ -61,9 +61,8 @@ const CellView = (() => {
 
   /* A link to each array of a place. */
   function chipsOf(place, current = null) {
-    const { machine, state } = App;
-    const isShown = ({ role, place: at }) => at.name === place.name && !(role === "gradient" ? state.show === "values" : state.show === "gradients" && role === "value");
-    return element("nav", { class: "arrays", "aria-label": text.arraysOf(heading(place)) }, [...machine.arrays.values()].filter(isShown).map(({ name, symbol }) => element("a", {
+    const { machine } = App, arrays = [...machine.arrays.values()].filter((array) => array.place.name === place.name);
+    return element("nav", { class: "arrays", "aria-label": text.arraysOf(heading(place)) }, arrays.map(({ name, symbol }) => element("a", {
       class: `chip ${Show.kind({ name })}`, href: App.link({ view: "cell", cell: name }), "data-cell": name, "data-chip": name, title: Show.word(machine.get(name)),
       "aria-label": `${Show.nameText(name)}: ${Show.word(machine.get(name))}`, "aria-current": name === current ? "true" : null,
     }, Dom.formula([Show.symbol(symbol)]))));
@@ -139,10 +138,7 @@ const CellView = (() => {
 
   /* One array and its gradient, side by side, below the formula of what is shown. */
   function row(array, frames) {
-    const { machine, state } = App;
-    const [value, gradient] = array.role === "gradient" ? [null, array.name] : [array.name, machine.partner(array.name)];
-    const shown = [(state.show !== "gradients" || !gradient) && value, state.show !== "values" && gradient].filter(Boolean);
-    const width = mapWidth(shown.length);
+    const { machine } = App, shown = [array.name, machine.partner(array.name)].filter(Boolean), width = mapWidth();
     return element("article", { class: "array", "data-row": array.name, "aria-label": Show.nameText(array.name) }, shown.map((name) => {
       const { role, shape, definition } = machine.get(name);
       return element("div", { class: `map ${Show.kind({ name })}` },
@@ -172,11 +168,11 @@ const CellView = (() => {
     return element("p", { class: "formula planted" }, "✗ ", right);
   }
 
-  function mapWidth(count) {
+  /* Two maps stand side by side, except on a narrow page. */
+  function mapWidth() {
     const all = Math.min(window.innerWidth, 1500);
-    const wide = all >= 1100;
-    const room = wide ? all - 150 - 390 - 90 : all >= 700 ? all - 60 : all - 44;
-    return Math.floor(wide || all >= 700 ? (room - 24) / Math.max(count, 2) : room);
+    if (all < 700) return all - 44;
+    return Math.floor((all - (all >= 1100 ? 654 : 84)) / 2);
   }
 
   const toMap = ({ name }) => document.querySelector(`canvas[data-array="${CSS.escape(name)}"]`)?.focus({ preventScroll: true });

@@ -8,12 +8,9 @@ const CompareView = (() => {
 
   function render(content) {
     const [a, b] = Object.keys(MODEL.weights);
-    if (b === undefined) return content.append(element("h1", {}, Strings.views.compare), element("p", { class: "intro" }, text.alone));
     const sides = [a, b].map(side);
     const name = chosen(sides[0].machine);
-    const partner = sides[0].machine.partner(name);
-    const { show } = App.state;
-    const shown = [show !== "gradients" || !partner ? name : null, show !== "values" ? partner : null].filter(Boolean);
+    const shown = [name, sides[0].machine.partner(name)].filter(Boolean);
     content.append(element("h1", {}, text.title(App.weightsName(a), App.weightsName(b))), element("p", { class: "intro" }, text.intro), overview(sides), picker(name, sides[0].machine),
       element("h2", {}, Show.nameText(name)), ...shown.map((each) => pair(each, sides)));
   }

@@ -39,13 +39,7 @@ const ModelView = (() => {
     PlayBar.show();
   }
 
-  function legend() {
-    const { state } = App;
-    return element("ul", { class: "legend" },
-      state.show !== "gradients" && element("li", { class: "value" }, Strings.legend.value),
-      state.show !== "values" && element("li", { class: "gradient" }, Strings.legend.gradient),
-      element("li", { class: "negative" }, Strings.legend.negative));
-  }
+  const legend = () => element("ul", { class: "legend" }, Object.entries(Strings.legend).map(([kind, text]) => element("li", { class: kind }, text)));
 
   /* The boxes of one stack, in the order of the computation: the style sheet lets them grow from the bottom up. A sub-layer
      and its norm are framed together: with post-norm, the norm that adds its input again, and with pre-norm the one that it reads. */
@@ -73,9 +67,9 @@ const ModelView = (() => {
   function edge(name, note = null) {
     const { shape, symbol } = App.machine.get(name);
     return element("div", { class: "edge", "data-edge": name, "aria-hidden": "true" },
-      App.state.show !== "gradients" && element("span", { class: "value arrow", "data-array": name }, "↑"),
+      element("span", { class: "value arrow", "data-array": name }, "↑"),
       element("span", { class: "shape" }, `${symbol} (${shape.join(", ")})`),
-      App.state.show !== "values" && element("span", { class: "gradient arrow", "data-array": App.machine.partner(name) }, "↓"),
+      element("span", { class: "gradient arrow", "data-array": App.machine.partner(name) }, "↓"),
       note && element("small", {}, note));
   }
 
@@ -87,21 +81,17 @@ const ModelView = (() => {
   }
 
   function box(place) {
-    const { machine, state } = App;
-    const symbol = SHOWN[place.kind];
-    const full = `${place.name}.${symbol}`;
+    const full = `${place.name}.${SHOWN[place.kind]}`;
     const { name, text } = describe(place);
-    const picture = (array, kind) => {
-      const { shape } = machine.get(array);
-      return element("span", { class: `thumbnail ${kind}` },
+    const picture = (array) => {
+      const { shape, symbol } = App.machine.get(array);
+      return element("span", { class: "thumbnail" },
         Heatmap.heatmap({ name: array, compact: true, width: THUMBNAIL }),
-        element("span", { class: "caption" }, ...Dom.formula([Show.symbol(machine.get(array).symbol)]), ` (${shape.join(", ")})`));
+        element("span", { class: "caption" }, ...Dom.formula([Show.symbol(symbol)]), ` (${shape.join(", ")})`));
     };
     return element("a", { class: "box", href: App.link({ view: "cell", cell: full }), "data-cell": full, "data-place": place.name },
       element("span", { class: "words" }, element("strong", {}, name), element("code", {}, place.name), element("span", { class: "text" }, text)),
-      element("span", { class: "thumbnails" },
-        state.show !== "gradients" && picture(full, "value"),
-        state.show !== "values" && picture(`${place.name}.d${symbol}`, "gradient")));
+      element("span", { class: "thumbnails" }, picture(full), picture(App.machine.partner(full))));
   }
 
   /* The line from the end of the encoder to each cross-attention, where the two stacks stand side by side. */
@@ -118,10 +108,7 @@ const ModelView = (() => {
       const [x1, y1] = [box.left - frame.left, box.top + box.height / 2 - frame.top];
       const middle = (from.right - frame.left + x1) / 2 - 6;
       const path = (shift) => `M${x0},${y0 + shift} H${middle + shift} V${y1 + shift} H${x1}`;
-      return [
-        App.state.show !== "gradients" && element("path", { d: path(0), class: "value", "data-array": "M" }),
-        App.state.show !== "values" && element("path", { d: path(5), class: "gradient", "data-array": "dM" }),
-      ].filter(Boolean);
+      return [["value", "M", 0], ["gradient", "dM", 5]].map(([kind, array, shift]) => element("path", { d: path(shift), class: kind, "data-array": array }));
     });
     stacks.append(element("svg", { class: "memory", width: frame.width, height: frame.height, "aria-hidden": "true" }, lines));
   }

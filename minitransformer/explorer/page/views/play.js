@@ -16,7 +16,7 @@ const PlayBar = (() => {
   /* The stops that the graph shows, in the order of the computation: {n, phase, names, places}. What belongs to none, such as a
      norm, goes with what is before it, and so does all of a later layer: no stop comes twice. */
   function stops() {
-    const { machine, state } = App, found = [];
+    const { machine } = App, found = [];
     let last = 0;
     for (const { name, phase, place } of machine.definitions) {
       const { stack, kind } = place, isEncoder = machine.isPair && stack === "source";
@@ -25,7 +25,7 @@ const PlayBar = (() => {
       found[last].names.add(name);
       found[last].places.add(place.name);
     }
-    return found.filter(({ phase }) => state.show === "both" || (phase === "forward") === (state.show === "values"));
+    return found.filter(Boolean);
   }
 
   function bar() {

@@ -106,11 +106,11 @@ const Roads = (() => {
       label(App.label(machine.get("output.z"), 0, t, true), Math.max(24, Math.min(width - 24, starts[t] + room[t] / 2)), heights[1] - 26),
       label(percent(sum(own)), node(3, own).at, heights[3] + 4, "stop"),
     ]);
-    return element("figure", { class: "roads" }, element("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": text.picture(percent(heaviest.share)) },
+    return element("figure", { class: "roads" }, element("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": text.picture(Strings.home.percent(heaviest.share)) },
       [...all].sort((a, b) => (a === heaviest) - (b === heaviest)).map(ribbon), names, inRow,
       Object.values(text.floors).map((words, n) => element("text", { x: 0, y: heights[n] + 14, class: "floor" }, words)),
       label(text.weight(`${x}, ${h * D + q}`, Show.number(dW)), width / 2, heights[4] + 18, "stop")));
   }
 
-  return { of, picture, percent };
+  return { of, picture };
 })();

@@ -50,8 +50,7 @@ const TourView = (() => {
       element("p", { class: "note others" }, Dom.cellLink(given.cell, Strings.tour.see, given.weights && { weights: given.weights }),
         onSite(text.lesson, Strings.lesson(text.lesson.slice(0, 2)))),
       onward(button(Strings.tour.next, () => go(at() + 1), { class: "primary", "data-focus": "next", disabled: !known }),
-        !known && element("a", { href: App.link(), onclick: (event) => App.instead(event, ask) }, Strings.tour.first)),
-      !given.run && map(given));
+        !known && element("a", { href: App.link(), onclick: (event) => App.instead(event, ask) }, Strings.tour.first)));
   }
 
   /* A sentence with its *symbols* in italics, which letters are not. */
@@ -60,15 +59,6 @@ const TourView = (() => {
 
   /* The way back and on, which stays where it is. */
   const onward = (...parts) => element("div", { class: "onward" }, button(Strings.tour.back, () => go(at() - 1), { disabled: at() === 1 }), parts);
-
-  /* The decoder, from the loss at its top downwards: what the gradient has passed, and where it is. */
-  function map({ cell }) {
-    const { machine } = App, places = machine.places.filter(({ stack, kind }) => stack === "target" && kind !== "matrix").reverse();
-    const here = places.findIndex(({ name }) => name === machine.get(cell.name).place.name);
-    return element("section", { class: "where", "aria-label": Strings.tour.map }, element("p", { class: "note" }, Strings.tour.direction),
-      element("ol", {}, places.map((place, n) => element("li", { class: n < here ? "passed" : null, "aria-current": n === here ? "step" : null },
-        ModelView.describe(place).name))));
-  }
 
   /* Facts with numbers as people read them. */
   const told = (facts) => JSON.parse(JSON.stringify(facts, (_, fact) => (typeof fact === "number" ? Show.number(fact) : fact)));
@@ -116,12 +106,24 @@ const TourView = (() => {
       output.textContent = text.taken(n, Show.number(losses[0]), Show.number(losses[n]));
       bars.replaceChildren(...rows[n].map(({ probability: p, right, written }) => element("li", { style: `--share: ${100 * p}%` },
         element("span", {}, App.tokenText(right), " ", Dom.mark(right === written)), element("b", {}, Strings.home.percent(p)))));
-      chart.replaceChildren(Dom.chart(losses.slice(0, n + 1), { label: output.textContent, ...text.axes, height: 180 }));
+      chart.replaceChildren(descent(losses.slice(0, n + 1), most, output.textContent));
     };
     const take = (count) => button(text.take(count), () => show(Math.min(most, answers.get(taken) + count)), { class: count === 1 && "primary" });
     show(Math.max(answers.get(taken) ?? 0, known ? firstRight : 0));
     return [element("div", { class: "trial" }, element("div", { class: "buttons" }, [1, 10].map(take)), output),
       element("div", { class: "pictures trial" }, element("figure", {}, element("figcaption", {}, text.likely), bars), chart)];
+  }
+
+  /* The loss after each step so far, of as many as there may be, with its first and its present value. */
+  function descent(losses, most, label) {
+    const finite = losses.filter(Number.isFinite), last = finite.length - 1, width = Math.min(600, window.innerWidth - 44), height = 180;
+    const x = (n) => 24 + ((width - 90) * n) / most, y = (n) => height - 30 - ((height - 54) * finite[n]) / Math.max(...finite);
+    const write = (text, left, top) => element("text", { x: left, y: top }, text);
+    return element("svg", { class: "descent", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label },
+      element("line", { x1: x(0), x2: x(most), y1: height - 30, y2: height - 30 }),
+      element("polyline", { points: finite.map((_, n) => [x(n), y(n)]).join(" ") }),
+      write(Strings.tour.firstLoss(Show.number(finite[0])), 0, y(0) - 8), last > 0 && write(Show.number(finite[last]), x(last) + 6, y(last) + 4),
+      write(Strings.tour.axis(most), x(0), height - 12));
   }
 
   /* How far a guess goes. */
@@ -161,12 +163,12 @@ const TourView = (() => {
   function summary({ roads, w, dW, key }) {
     const text = Strings.tour.end, { machine, heaviest: { i, share }, all } = roads;
     const home = machine.indexOf(dW.name, dW.flat).join(", "), count = all.length.toLocaleString(Strings.language);
-    const ours = [text.ours(App.tokenText(w), key(i), Roads.percent(share)), share > 1 && text.more, text.features(machine.sizes.C)];
+    const ours = [text.ours(App.tokenText(w), key(i), Strings.home.percent(share)), text.features(machine.sizes.C)];
     const toLadder = element("a", { href: App.link({ view: "home" }), onclick: (event) => App.instead(event, Ladder.focus) }, Strings.ladder.title);
     const doors = [toLadder, element("a", { href: App.link({ view: "break" }) }, Strings.views.break), ...["README", "one_sitting"].map((page, n) => onSite(page, text.doors[n], text.doors[n]))];
     return element("article", { class: "end" }, element("h2", { tabindex: -1 }, text.title),
-      element("p", { class: "sentence" }, rich(text.text(home, Show.number(roads.dW), count))), Roads.picture(roads, Math.min(1050, window.innerWidth - (window.innerWidth > 899 ? 470 : 44))),
-      share > 0 && element("p", { class: "sentence" }, rich(ours.filter(Boolean).join(" "))),
+      element("p", { class: "sentence" }, rich(text.text(home, count))), Roads.picture(roads, Math.min(1050, window.innerWidth - (window.innerWidth > 899 ? 470 : 44))),
+      share > 0 && [text.balance(Show.number(roads.dW)), ours.join(" ")].map((each) => element("p", { class: "sentence" }, rich(each))),
       element("ul", {}, doors.map((to, n) => element("li", {}, to, " ", text.lead[n]))),
       onward(button(text.again, () => { answers.clear(); go(1); })));
   }
