@@ -14,16 +14,13 @@ The page reads `data.js`, a script that defines one object, MODEL. In Python it 
     target         ids (T - 1,), without bos and eos
     answer         "given" if the target was given, or "model" if it is what the model writes
     max_length     the longest source and target that can be typed, without these
-    PE             tables of positions in float64. Sinusoids (max_length + 4, C), for eos and up to three tokens of
-                   padding; twice as many rows for a GPT, which reads source and target as one sequence. With "rope"
-                   {"cos", "sin"} of as many rows and D columns, sin with the sign of the rotation; otherwise {}
     weights        {"trained": {name: array}, "untrained": {name: array}}; without the second, the page draws its own
-    adam           {"lr", "beta_1", "beta_2", "eps"}
     example        whether this is the running example
 
 The names of the weights are those of `minitransformer.example.names`. In a model with more than one layer the number
 of the layer follows the stack, as in "encoder2.self.W_q" and "decoder1.cross.W_q". The layers of a GPT are those of a
-decoder. Of learned positions there are as many rows as of the sinusoids.
+decoder. Of learned positions P there are max_length + 4 rows, for eos and up to three tokens of padding, and twice as
+many for a GPT, which reads source and target as one sequence.
 """
 
 import json
@@ -41,7 +38,6 @@ from minitransformer.example import load_example
 from minitransformer.example.model import WORD
 from minitransformer.example.names import named_weights
 from minitransformer.explorer.writing import Writing, example_writing
-from minitransformer.functional import rotary_tables, sinusoidal_positions
 from minitransformer.models import Transformer
 from minitransformer.models.since_2017.gpt import GPT
 from minitransformer.system.files import atomic_write
@@ -51,7 +47,6 @@ LONGEST = 16  # tokens of a source or a target: more do not fit on the page
 MORE = 4  # positions after the longest source: eos, and three tokens of padding
 EXAMPLE_LONGEST = 8  # letters; the model has learned words of up to 4
 DECIMALS = 4  # of untrained weights
-ADAM = {"lr": 0.01, "beta_1": 0.9, "beta_2": 0.98, "eps": 1e-9}
 SHOWN = {  # fields of the configuration, and the values that the page shows
     "attention": ("full",),
     "positions": ("sinusoidal", "learned", "rope", "none"),
@@ -175,20 +170,14 @@ def _data(model, writing, source, target, most, answer="given"):
         "source": [int(id) for id in source],
         "target": [int(id) for id in target],
         "max_length": most,
-        "PE": position_tables(config, _rows(model, most)),
         "weights": {"trained": _weights(model, most)},
-        "adam": ADAM,
         "example": False,
     }
 
 
-def _rows(model, most):
-    return (most + MORE) * (1 if isinstance(model, Transformer) else 2)
-
-
 def _weights(model, most):
-    arrays = named_weights(model)
-    return {name: array[: _rows(model, most)] if name.endswith(".P") else array for name, array in arrays.items()}
+    rows = (most + MORE) * (1 if isinstance(model, Transformer) else 2)
+    return {name: array[:rows] if name.endswith(".P") else array for name, array in named_weights(model).items()}
 
 
 def sizes_of(model: Any) -> dict[str, Any]:
@@ -198,16 +187,6 @@ def sizes_of(model: Any) -> dict[str, Any]:
     sizes = {"C": C, "H": H, "D": C // H, "F": config.d_ff, "V": config.vocab_size, "layers": config.num_layers}
     kind = "gpt" if isinstance(model, GPT) else "transformer"
     return {**sizes, "kind": kind, "norm": config.norm, "positions": str(config.positions)}
-
-
-def position_tables(config: Any, rows: int) -> Any:
-    """Sinusoids (rows, C); for rotary positions {"cos", "sin"} (rows, D); or {}."""
-    if config.positions == "sinusoidal":
-        return sinusoidal_positions(rows, config.d_model, np.float64)
-    if str(config.positions) != "rope":
-        return {}
-    cos, sin = rotary_tables(rows, config.d_model // config.num_heads, dtype=np.float64)  # one column for two features
-    return {"cos": cos.repeat(2, axis=1), "sin": np.stack([-sin, sin], axis=-1).reshape(rows, -1)}
 
 
 def data_text(data: Data) -> str:

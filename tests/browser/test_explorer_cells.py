@@ -210,11 +210,11 @@ def test_zero_gradient_shows_the_factor_that_is_zero(page):
     assert {"decoder.self.ds", "encoder.ffn.da"} <= {name for name, _ in zeros}
     for name, flat in zeros:
         page.script("App.select({name: arguments[0], flat: arguments[1]})", name, flat)
-        text, factors = page.text(".why p"), count(page, ".why .derivation .zero")
+        text, factors = page.text(".why"), count(page, "section.gradient .derivation .zero")
         if name == "decoder.self.ds" or name.endswith(".db_k"):  # of one key; 0 except for rounding
-            assert (text, factors) == ("This gradient is exactly 0, because its terms cancel:", 0)
+            assert (text, factors) == ("It is exactly 0 because its terms cancel.", 0)
         else:
-            assert text.startswith("This gradient is exactly 0, because of the factors that are exactly 0")
+            assert text == "It is exactly 0 because of the framed factors, which are exactly 0."
             assert factors, name
 
 

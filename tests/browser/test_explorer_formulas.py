@@ -131,7 +131,7 @@ def test_every_array_has_a_word_that_stands_beside_its_letter(page):
     assert page.script(f"return {all_words}") == []
     words = "return ['cross.dq', 'output.p', 'dE'].map(name => Show.word(App.machine.get(name)))"
     assert page.script(words) == ["gradient of the query", "probability", "gradient of the embeddings"]
-    assert page.text("[data-place='cross'] .thumbnail.value .caption").split() == ["p", "(2,", "5,", "4)"]
+    assert page.text("[data-place='cross'] .thumbnail .caption").split() == ["p", "(2,", "5,", "4)"]
     show(page, "view=cell&cell=cross.s")
     assert page.text("[data-row='cross.s'] .map.gradient .about") == "gradient of the score (2, 5, 4) cross"
 
@@ -185,7 +185,7 @@ def test_map_leads_to_every_array_with_what_it_is_computed_from(page):
     assert {"cross.q", "cross.k", "cross.p", "cross.dp"} <= set(shown)
     assert not {"cross.o", "cross.W_q", "cross.y"} & set(shown)
     assert page.script("return document.querySelector('.chip[aria-current]').dataset.chip") == "cross.s"
-    page.click(".places a")
+    page.click(".place > a")
     page.settle()
     assert page.script("return [App.state.cell, document.querySelector('main h1').innerText]") == ["", "All arrays"]
 
@@ -241,8 +241,10 @@ def test_number_that_goes_nowhere_says_why(page):
     """)
     assert "ReLU sets r to 0 here" in said(page, off)
     assert "ReLU" not in said(page, on)
-    assert "encoder.ffn da, where it is left out" in said(page, off.replace(".a", ".dr"))
-    assert "where it is left out" not in said(page, on.replace(".a", ".dr"))
-    assert "decoder.self m, decoder.self n, decoder.self p, where it is left out" in said(page, "decoder.self.s[0,0,1]")
+    assert "encoder.ffn da, where a condition 1[…] or the mask leaves it out" in said(page, off.replace(".a", ".dr"))
+    assert "leaves it out" not in said(page, on.replace(".a", ".dr"))
+    assert "decoder.self m, decoder.self n, decoder.self p, where a condition 1[…] or the mask leaves it out" in said(
+        page, "decoder.self.s[0,0,1]"
+    )
     assert "the optimizer. It is a final result." in said(page, "cross.dW_q[0,0]")
     assert "the backward pass starts from it" in said(page, "output.L[]")

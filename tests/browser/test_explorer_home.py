@@ -70,7 +70,7 @@ def test_numbers_of_the_heading_are_counted(page):
     page.script("App.set({weights: 'untrained'})")
     assert "isn’t trained yet" in page.text("h1")
     page.script("App.set({weights: '', steps: 2})")
-    assert page.text("h1").startswith(f"This model of {size} numbers is to reverse words, here after 2 steps of Adam.")
+    assert page.text("h1").startswith(f"This model of {size} numbers should reverse words, here after 2 steps of Adam.")
 
 
 def test_keyboard_reaches_each_written_letter_and_shows_only_its_arcs(page):

@@ -22,7 +22,7 @@ START = "view=compare"
 LOADED = "!document.querySelector('#loading')"
 GREEDY = """
 const greedy = (source) =>
-  Engine.greedyDecode(MODEL.sizes, {eps: MODEL.norm_eps}, MODEL.weights.trained, MODEL.PE, source, MODEL.max_length);
+  Engine.greedyDecode(MODEL.sizes, {eps: MODEL.norm_eps}, MODEL.weights.trained, source, MODEL.max_length);
 """
 
 

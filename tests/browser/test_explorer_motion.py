@@ -5,7 +5,7 @@ import pytest
 from tests.browser.explorer import address, drawn, open_explorer, until, weekly
 
 pytestmark = pytest.mark.exhaustive
-KEEP = "window.kept = [...document.querySelectorAll('main canvas, header, .inputs, footer, .places, .place')]"
+KEEP = "window.kept = [...document.querySelectorAll('main canvas, header, .inputs, footer, .place')]"
 ALL_STAY = "return kept.length > 0 && kept.every(element => element.isConnected)"
 PICTURES = "return [...document.querySelectorAll('main canvas')].map(canvas => canvas.toDataURL())"
 HREFS = "return [...document.querySelectorAll('main a')].map(a => a.href)"

@@ -174,17 +174,6 @@ def test_enter_leads_from_a_map_to_the_panel_and_escape_back(page):
     assert chosen(page) == "cross.q"
 
 
-def test_narrow_page_shows_the_place_that_is_chosen_in_the_list_of_all(page):
-    open_explorer(page, "view=cell", width=390)
-    for cell in ("source.x", "cross.x", "E"):
-        show(page, f"view=cell&cell={cell}")
-        left, right = page.script(
-            "const {left, right} = document.querySelector('.places [aria-current]').getBoundingClientRect();"
-            "return [left, right]"
-        )
-        assert 0 <= left < right <= 390
-
-
 def test_chosen_number_is_not_hidden_by_the_panel_of_a_narrow_page(page):
     open_explorer(page, "view=cell&cell=encoder.self.x[0,0]", width=360)
     for name in ("decoder.ffn.dW_2[7,5]", "E[6,5]", "encoder.self.x[0,0]"):

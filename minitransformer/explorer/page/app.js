@@ -6,13 +6,13 @@ const App = (() => {
   const { element, button, select: selection } = Dom;
   const DEFAULTS = {
     view: "home", cell: "", word: "", answer: "", padding: 0, smoothing: 0, weights: "", mistake: "",
-    steps: 0, lr: MODEL.adam.lr, edits: "", compare: "", look: "", guess: "", model: "",
+    steps: 0, lr: Engine.LR, edits: "", compare: "", look: "", guess: "", model: "",
     line: "", station: 1, rung: 1, write: "", embed: "", turn: "",
   };
   const NUMBERS = new Set(["padding", "smoothing", "steps", "lr", "station", "rung"]);
   const DISPLAY = new Set(["view", "cell", "compare", "look", "guess", "line", "station", "rung", "write", "embed", "turn"]); // they change no number
   const MOST_STEPS = 100; // of Adam, taken at once
-  const RATES = [...new Set([0.001, 0.003, 0.01, 0.03, 0.1, MODEL.adam.lr])].sort((a, b) => a - b);
+  const RATES = [0.001, 0.003, 0.01, 0.03, 0.1];
   const VIEWS = { home: HomeView, tour: TourView, model: ModelView, cell: CellView, compare: CompareView, break: BreakView, embed: EmbedView };
   const state = { ...DEFAULTS };
   const answers = new Map(); // what the trained model writes, by model and source
@@ -22,7 +22,7 @@ const App = (() => {
   const scheme = window.matchMedia("(prefers-color-scheme: dark)");
 
   const app = {
-    state, set, open, instead, field, answer, written, cell, setCell, select, ids, label, globalName, weightsName, cellText, cellSummary, title, tokenText, words, build, planted, edit, edits, link,
+    state, set, open, instead, field, answer, written, cell, setCell, select, ids, label, globalName, cellText, cellSummary, title, tokenText, words, build, planted, edit, edits, link,
     rates: RATES,
     get weights() { return weights(); },
     get run() { return made; },
@@ -142,7 +142,7 @@ const App = (() => {
   }
 
   const decode = (weights, source, options = {}) =>
-    Engine.greedyDecode(MODEL.sizes, { eps: MODEL.norm_eps, ...options }, weights, MODEL.PE, source, MODEL.max_length);
+    Engine.greedyDecode(MODEL.sizes, { eps: MODEL.norm_eps, ...options }, weights, source, MODEL.max_length);
 
   /* The ids that the model writes by itself; null if numbers other than weights are changed by hand, because they belong to
      the rows of the given answer. */
@@ -165,10 +165,6 @@ const App = (() => {
     return id === "own" ? OwnLine.read(state.line).mistake : Mistakes.list.find((mistake) => mistake.id === id);
   }
 
-  function weightsName(id) {
-    return Object.hasOwn(Strings.compare.weightsOf, id) ? Strings.compare.weightsOf[id] : id; // or the name of a run
-  }
-
   /* If nobody has chosen weights, steps of Adam begin with the untrained ones. */
   function weights() {
     const usual = state.steps > 0 ? "untrained" : "trained";
@@ -188,7 +184,7 @@ const App = (() => {
       const array = machine.arrays.get(name);
       if (array && array.role !== "ids" && flat < array.size) machine.edit(name, flat, amount);
     }
-    machine.fill(MODEL.weights[chosen], MODEL.PE, sequences);
+    machine.fill(MODEL.weights[chosen], sequences);
     machine.run();
     return machine;
   }
@@ -198,7 +194,7 @@ const App = (() => {
     const { model, word, answer, padding, smoothing, mistake, line, edits: byHand, lr, steps } = state;
     const key = JSON.stringify([model, word, answer, padding, smoothing, weights(), mistake, mistake === "own" && line, byHand, lr]);
     if (made?.key !== key || made.steps > steps)
-      made = Object.assign(new Training.Run(build(), new Engine.Adam({ ...MODEL.adam, lr })), { key });
+      made = Object.assign(new Training.Run(build(), new Engine.Adam(lr)), { key });
     made.advance(steps);
   }
 
@@ -326,7 +322,7 @@ const App = (() => {
     const text = Strings.input;
     return element("form", { class: "inputs", "aria-label": text.legend, onsubmit: (event) => event.preventDefault() },
       field("word"), field("answer", text.answers[answer().origin]),
-      element("label", {}, text.weights, selection({ "data-focus": "weights" }, Object.keys(MODEL.weights), weights(), (weights) => set({ weights }), weightsName)),
+      element("label", {}, text.weights, selection({ "data-focus": "weights" }, Object.keys(MODEL.weights), weights(), (weights) => set({ weights }))),
       Models.note());
   }
 

@@ -1,14 +1,21 @@
 /* Computes every array of the model from the formulas, in float64.
 
      const machine = Engine.build(MODEL.sizes, { S: 4, T: 5, eps: 1e-5, smoothing: 0 });
-     machine.fill(weights, PE, ids);   machine.run();   machine.value("cross.p", 7);   machine.complexStep("cross.s", 7);
+     machine.fill(weights, ids);   machine.run();   machine.value("cross.p", 7);   machine.complexStep("cross.s", 7);
 */
 const Engine = (() => {
   "use strict";
 
   const PAD = 0, BOS = 1, EOS = 2;
   const ROUNDING = 1e-12;
+  const LR = 0.01; // of Adam
   const STEP = 1e-30; // of the complex step: its square is below every float64
+  const angle = (t, n, width) => t / 10000 ** ((n - (n % 2)) / width);
+  const POSITIONS = { // sinusoids, and how rotary positions rotate two features: row, column and width -> number
+    PE: (t, c, C) => (c % 2 ? Math.cos : Math.sin)(angle(t, c, C)),
+    cos: (t, d, D) => Math.cos(angle(t, d, D)),
+    sin: (t, d, D) => (d % 2 ? 1 : -1) * Math.sin(angle(t, d, D)),
+  };
 
   class Machine {
     constructor(sizes, options) {
@@ -131,12 +138,14 @@ const Engine = (() => {
       return found && found.size === this.get(name).size && found.name !== name ? found.name : null;
     }
 
-    /* weights {name: nested lists or Float64Array}; PE, or {cos, sin} or {}; and ids {source, target} without bos, eos;
+    /* weights {name: nested lists or Float64Array}, and ids {source, target} without bos, eos;
        padding may follow. In a GPT, the rows of the prompt do not count, and there is no mask of padding. */
-    fill(weights, PE, ids) {
+    fill(weights, ids) {
       const put = (name, values) => this.data(name).set(flatten(values).slice(0, this.get(name).size));
-      for (const [name, array] of this.arrays) if (array.role === "weight") put(name, weights[name]);
-      for (const [name, table] of Object.entries("length" in PE ? { PE } : PE)) put(name, table);
+      for (const [name, { role, shape, size }] of this.arrays) {
+        if (role === "weight") put(name, weights[name]);
+        if (role === "input") put(name, Float64Array.from({ length: size }, (_, n) => POSITIONS[name](Math.floor(n / shape[1]), n % shape[1], shape[1])));
+      }
       const used = (list) => list.filter((id) => id !== PAD);
       const prompt = this.isPair ? [BOS] : used(ids.source);
       const padding = (this.isPair ? ids.target : [...ids.source, ...ids.target]).filter((id) => id === PAD);
@@ -319,8 +328,8 @@ const Engine = (() => {
 
   /* Adam (Kingma and Ba 2015), without a schedule: `step` changes the weights of a machine by its gradients. */
   class Adam {
-    constructor({ lr, beta_1, beta_2, eps }) {
-      Object.assign(this, { lr, beta_1, beta_2, eps, steps: 0, means: new Map() });
+    constructor(lr = LR) {
+      Object.assign(this, { lr, beta_1: 0.9, beta_2: 0.98, eps: 1e-9, steps: 0, means: new Map() });
     }
 
     step(machine) {
@@ -341,7 +350,7 @@ const Engine = (() => {
 
   /* What a model writes, if it takes the most likely token each time -> ids without eos, at most `longest`. A planted mistake
      may see padding, and gets a machine for each length; without one, a machine with room for all is enough. */
-  function greedyDecode(sizes, options, weights, PE, source, longest) {
+  function greedyDecode(sizes, options, weights, source, longest) {
     const make = (T) => new Machine(sizes, { ...options, S: source.length, T });
     const planted = Boolean(options.replaced) || options.causal === false;
     const roomy = planted ? null : make(longest + 1);
@@ -349,7 +358,7 @@ const Engine = (() => {
     while (written.length < longest) {
       const T = planted ? written.length + 1 : longest + 1;
       const machine = roomy ?? make(T);
-      machine.fill(weights, PE, { source, target: [...written, ...Array(T - 1 - written.length).fill(PAD)] });
+      machine.fill(weights, { source, target: [...written, ...Array(T - 1 - written.length).fill(PAD)] });
       machine.run(machine.forward);
       const t = machine.firstRow + written.length;
       const row = machine.data("output.z").slice(t * sizes.V, (t + 1) * sizes.V);
@@ -382,5 +391,5 @@ const Engine = (() => {
   }
 
   const build = (sizes, options) => new Machine(sizes, options);
-  return { build, greedyDecode, randomNumbers, initialWeights, Adam, flatten, finish, PAD, BOS, EOS };
+  return { build, greedyDecode, randomNumbers, initialWeights, Adam, LR, flatten, finish, PAD, BOS, EOS };
 })();

@@ -147,11 +147,11 @@ const Mistakes = (() => {
       const lengths = { S: ids.source.length, T: ids.target.length + 1 };
       const settings = { ...lengths, eps: model.norm_eps, smoothing, ...planted?.options };
       const machine = Engine.build(model.sizes, settings);
-      machine.fill(weights, model.PE, ids);
+      machine.fill(weights, ids);
       machine.run();
       return machine;
     };
-    return { source, target, steps, adam: model.adam, right: make(null), wrong: make(mistake) };
+    return { source, target, steps, right: make(null), wrong: make(mistake) };
   }
 
   const sizeOf = (number) => (Number.isNaN(number) ? Infinity : Math.abs(number));
@@ -176,8 +176,8 @@ const Mistakes = (() => {
   }
 
   /* Adam from the current weights -> the losses before, between and after the steps. It yields after each step. */
-  function* train(machine, { adam, steps }) {
-    const [losses, optimizer] = [[machine.loss], new Engine.Adam(adam)];
+  function* train(machine, { steps }) {
+    const [losses, optimizer] = [[machine.loss], new Engine.Adam()];
     for (; losses.length <= steps; losses.push(machine.run())) yield optimizer.step(machine);
     return losses;
   }

@@ -222,8 +222,8 @@ const Strings = {
   },
 
   cell: {
-    places: "Places",
     map: "All arrays",
+    back: "← All arrays",
     mapIntro: "Every array of the model, in the order of the computation. Choose one to see its numbers, and what it is computed from.",
     arraysOf: (place) => `Arrays of ${place}`,
     parts: "What it is computed from",
@@ -263,8 +263,8 @@ const Strings = {
     apply: "Apply",
     undo: "Undo",
     locked: "Numbers can only be changed by hand before training.",
-    zero: "This gradient is exactly 0, because of the factors that are exactly 0:",
-    cancel: "This gradient is exactly 0, because its terms cancel:",
+    zero: "It is exactly 0 because of the framed factors, which are exactly 0.",
+    cancel: "It is exactly 0 because its terms cancel.",
     noGradient: "The backward pass does not need its gradient.",
     noGradientInput: "The backward pass does not need its gradient: training changes weights, not inputs.",
     noGradientLoss: "All gradients are derivatives of this number.",
@@ -591,7 +591,6 @@ const Strings = {
   },
 
   compare: {
-    weightsOf: { trained: "trained", untrained: "untrained" },
     title: (a, b) => `Compare ${a} with ${b}`,
     intro: "Two sets of weights read the same input.",
     side: (name, steps) => (steps === 0 ? name : `${name}, after ${steps} ${steps === 1 ? "step" : "steps"} of Adam`),

@@ -7,6 +7,7 @@ const BreakView = (() => {
   const MOST_LINES = 3; // the others are folded
   let ticked = { mistake: "", ids: new Set() }; // guesses that are not shown yet
   let arriving = ""; // the id of the heading that a link which has just been followed leads to
+  let unfolded = false; // whether a person wants to see all wrong arrays
   let folded = {}; // whether a person has unfolded the list of mistakes: {mistake, open}
 
   const nameOf = (id) => (id === "own" ? `${Strings.line.name}: ${App.state.line}` : id ? Strings.mistakes[id].name : text.none);
@@ -21,7 +22,7 @@ const BreakView = (() => {
       element("div", { class: "experiment" },
         element("h2", { id: "planted", tabindex: -1 }, nameOf(mistake)),
         mistake ? changed(mistake) : element("p", {}, text.noneText),
-        witnesses(), element("div", { class: "verdicts" }), mistake && isShown() && BreakMap.section()));
+        witnesses(), element("div", { class: "verdicts" }), mistake && isShown() && trail()));
     verdicts();
     Experiments.plan(isShown() && arrived);
     if (arriving) arrive(content.querySelector(`#${arriving}`));
@@ -148,7 +149,7 @@ const BreakView = (() => {
     verdicts();
   }
 
-  /* The sentences that need all results, and the curves of the loss. */
+  /* The sentences that need all results. */
   function verdicts() {
     const { mistake } = App.state;
     const results = Mistakes.detectors.map(({ id }) => ({ id, ...Experiments.result(id) }));
@@ -174,6 +175,36 @@ const BreakView = (() => {
     if (!isTwice && (App.weights === "trained" || !MODEL.weights.trained)) return null;
     const [changes, label] = isTwice ? [{ word, answer: "", edits: "" }, text.tryWord(word)] : [{ weights: "trained" }, text.tryTrained];
     return element("p", {}, element("a", { class: "offer", href: App.link(changes), onclick: toTests }, label));
+  }
+
+  /* --- the trail of wrong numbers --- */
+
+  /* The arrays that a mistake makes wrong, in the order of the computation, with a link to each. */
+  function trail() {
+    const all = Experiments.differences(), wrong = all.filter(({ differs }) => differs);
+    const first = all.indexOf(wrong[0]);
+    return element("section", { class: "trail", "aria-label": text.trail }, element("h3", {}, text.trail),
+      first < 0 ? element("p", {}, text.trailNone(Measures.largest(all.map(({ most }) => most)))) : [
+        element("p", {}, text.trailStart, element("span", { "data-first": wrong[0].name }, Dom.cellLink(wrong[0])),
+          text.trailBefore(first), text.trailAfter(wrong.length - 1, all.length - 1 - first)),
+        element("details", { open: unfolded, ontoggle: ({ target }) => { unfolded = target.open; } },
+          element("summary", { "data-focus": "trail" }, text.trailAll(wrong.length)),
+          pass("value", wrong.filter(({ phase }) => phase === "forward")), pass("gradient", wrong.filter(({ phase }) => phase === "backward")))]);
+  }
+
+  const placeOf = ({ name }) => App.machine.get(name).place.name;
+
+  function pass(kind, wrong) {
+    const rows = [...new Set(wrong.map(placeOf))].map((place) => element("div", { class: "row" }, element("code", {}, place || App.globalName()),
+      element("span", { class: "arrays" }, wrong.filter((array) => placeOf(array) === place).map(chip))));
+    return rows.length > 0 && element("div", { class: `pass ${kind}` }, element("h4", {}, Strings.cell[kind === "value" ? "forward" : "backward"]), rows);
+  }
+
+  function chip({ name, most, changed }) {
+    const about = `${Show.nameText(name)}, ${text.differsBy(Show.number(most))}${changed ? `, ${text.lineChanged}` : ""}`;
+    return element("a", {
+      class: changed ? "chip edited" : "chip", href: App.link({ view: "cell", cell: name }), title: about, "aria-label": about, "data-chip": name,
+    }, ...Dom.formula([Show.symbol(App.machine.get(name).symbol)]));
   }
 
   return { render, head };

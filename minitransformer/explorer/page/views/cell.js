@@ -24,11 +24,9 @@ const CellView = (() => {
     if (!chosen) return content.append(...map());
     const { place, name } = shownBy(chosen), chips = chipsOf(place, name), frames = framesOf(chosen);
     content.append(
-      placesList(place),
-      element("div", { class: "place" }, element("h1", {}, heading(place)), element("p", { class: "intro" }, ModelView.describe(place).text), chips,
-        rowsOf(place), ModelView.legend(), row(App.machine.get(name), frames), parts(name, frames)),
+      element("div", { class: "place" }, element("a", { href: App.link({ cell: "" }), "data-cell": "" }, text.back), element("h1", {}, heading(place)),
+        element("p", { class: "intro" }, ModelView.describe(place).text), chips, rowsOf(place), ModelView.legend(), row(App.machine.get(name), frames), parts(name, frames)),
       inspector(chosen), element("output", { class: "unseen" }, summary(chosen)));
-    showCurrent(content.querySelector(".places ul"));
     return bringIntoView(content, chosen);
   }
 
@@ -53,7 +51,6 @@ const CellView = (() => {
 
   /* All places with their arrays, in the order of the computation. */
   function map() {
-    begin(warmUp(App.machine));
     return [element("h1", {}, text.map), element("p", { class: "intro" }, text.mapIntro), ModelView.legend(),
       ...App.machine.places.map((place) => element("section", { class: "row" },
         element("h2", {}, ModelView.describe(place).name, " ", element("code", {}, place.name || App.globalName())), chipsOf(place)))];
@@ -99,13 +96,6 @@ const CellView = (() => {
     });
   }
 
-  /* In a narrow page, the places are a line that one can scroll. */
-  function showCurrent(list) {
-    const link = list.querySelector("[aria-current]").getBoundingClientRect();
-    const line = list.getBoundingClientRect();
-    if (link.right > line.right) list.scrollLeft += link.left - line.left - (line.width - link.width) / 2;
-  }
-
   /* Scroll only if the array is not to be seen. */
   function bringIntoView(content, chosen) {
     const map = (of) => content.querySelector(`canvas[data-array="${CSS.escape(of)}"]`);
@@ -123,18 +113,6 @@ const CellView = (() => {
     const [read, write = Engine.EOS] = App.ids().target.filter((id) => id !== Engine.PAD);
     return element("p", { class: "note rows" }, text.rows(App.tokenText(read), App.tokenText(write)));
   }
-
-  function placesList(current) {
-    const item = (label, cell, isCurrent) => element("li", {}, element("a", {
-      href: App.link({ view: "cell", cell }), "data-cell": cell, "aria-current": isCurrent ? "true" : null,
-    }, label));
-    const links = App.machine.places.map((place) => item(place.name || App.globalName(), mainOf(place), place === current));
-    return element("nav", { class: "places", "aria-label": text.places }, element("ul", {}, item(text.map, "", false), links));
-  }
-
-  /* The array that a place is about. */
-  const MAIN = { embedding: "x", self: "s", attention: "s", norm: "x", ffn: "a", output: "z", matrix: "E" };
-  const mainOf = ({ name, kind }) => (name ? `${name}.${MAIN[kind]}` : MAIN[kind]);
 
   /* One array and its gradient, side by side, below the formula of what is shown. */
   function row(array, frames) {
@@ -172,7 +150,7 @@ const CellView = (() => {
   function mapWidth() {
     const all = Math.min(window.innerWidth, 1500);
     if (all < 700) return all - 44;
-    return Math.floor((all - (all >= 1100 ? 654 : 84)) / 2);
+    return Math.floor((all - (all >= 1100 ? 490 : 84)) / 2);
   }
 
   const toMap = ({ name }) => document.querySelector(`canvas[data-array="${CSS.escape(name)}"]`)?.focus({ preventScroll: true });
@@ -196,12 +174,8 @@ const CellView = (() => {
   /* --- one number --- */
 
   function inspector(chosen) {
-    const { machine } = App;
-    if (chosen.flat === null) {
-      begin(warmUp(machine));
-      return element("aside", { class: "inspector empty", "aria-label": text.choose }, element("p", {}, text.choose));
-    }
-    const { name, flat } = chosen;
+    const { machine } = App, { name, flat } = chosen;
+    if (flat === null) return element("aside", { class: "inspector empty", "aria-label": text.choose }, element("p", {}, text.choose));
     const { role } = machine.get(name);
     const partner = machine.partner(name);
     const value = role === "gradient" ? partner : name;
@@ -277,14 +251,12 @@ const CellView = (() => {
     }, App.cellText(cell.name, cell.flat)), ` = ${Show.number(App.machine.value(cell.name, cell.flat))}`);
   }
 
-  /* Why a gradient is 0. */
+  /* Why a gradient is 0: the factors that are 0 are framed above. */
   function why(name, flat) {
-    const { machine } = App;
+    const { machine } = App, { definition } = machine.get(name);
     if (machine.value(name, flat) !== 0) return null;
-    const { definition } = machine.get(name);
-    const pieces = Show.numbers(definition, machine, machine.givenOf(name, flat));
-    return element("section", { class: "why" }, element("p", {}, pieces.some(({ zero }) => zero) ? text.zero : text.cancel),
-      element("p", { class: "derivation" }, ...Dom.formula(pieces, follow)));
+    const hasZero = Show.numbers(definition, machine, machine.givenOf(name, flat)).some(({ zero }) => zero);
+    return element("p", { class: "why" }, hasZero ? text.zero : text.cancel);
   }
 
   /* --- witnesses --- */
@@ -327,12 +299,6 @@ const CellView = (() => {
     let done = false;
     while (!done && performance.now() < end) ({ done } = work.next());
     if (!done) setTimeout(() => work === job && advance(work));
-  }
-
-  /* A browser is slow the first time. */
-  function* warmUp(machine) {
-    yield* machine.deriving(new Map());
-    yield* machine.nudging("output.L", 0, 0);
   }
 
   /* How far a number is from the true derivative. */

@@ -69,9 +69,9 @@ const HomeView = (() => {
     const { source } = App.ids();
     const weights = Object.fromEntries(App.machine.weights().map((name) => [name, App.machine.data(name)]));
     const options = { eps: MODEL.norm_eps, ...Mistakes.list.find(({ id }) => id === App.state.mistake)?.options };
-    const target = App.written() ?? Engine.greedyDecode(MODEL.sizes, options, weights, MODEL.PE, source, MODEL.max_length);
+    const target = App.written() ?? Engine.greedyDecode(MODEL.sizes, options, weights, source, MODEL.max_length);
     const machine = Engine.build(MODEL.sizes, { ...options, S: source.length, T: target.length + 1 });
-    machine.fill(weights, MODEL.PE, { source, target });
+    machine.fill(weights, { source, target });
     machine.run(machine.forward);
     const last = (kind) => [...machine.arrays.values()].findLast(({ symbol, place }) => symbol === "p" && place.rows === "target" && place.kind === kind);
     const { name, place } = last("attention") ?? last("self");

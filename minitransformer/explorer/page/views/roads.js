@@ -4,8 +4,7 @@
 const Roads = (() => {
   "use strict";
 
-  const { element } = Dom;
-  const range = (count) => Array.from({ length: count }, (_, n) => n);
+  const { element } = Dom, { range } = Measures;
   const EXACT = 1e-9; // a mistake in the backward pass may be no sum of roads
   const LEAST = 5e-4; // of the gradient: a thinner road could not be seen
   const NAMED = 0.05; // of the gradient: with less traffic, a stop has no room for its name
