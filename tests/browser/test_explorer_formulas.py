@@ -243,8 +243,7 @@ def test_number_that_goes_nowhere_says_why(page):
     assert "ReLU" not in said(page, on)
     assert "encoder.ffn da, where a condition 1[…] or the mask leaves it out" in said(page, off.replace(".a", ".dr"))
     assert "leaves it out" not in said(page, on.replace(".a", ".dr"))
-    assert "decoder.self m, decoder.self n, decoder.self p, where a condition 1[…] or the mask leaves it out" in said(
-        page, "decoder.self.s[0,0,1]"
-    )
+    users = "decoder.self m, decoder.self n, decoder.self p"
+    assert f"{users}, where a condition 1[…] or the mask leaves it out" in said(page, "decoder.self.s[0,0,1]")
     assert "the optimizer. It is a final result." in said(page, "cross.dW_q[0,0]")
     assert "the backward pass starts from it" in said(page, "output.L[]")

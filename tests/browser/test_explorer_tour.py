@@ -227,15 +227,15 @@ def descended(rate, steps):
 def test_each_press_is_a_step_that_lowers_the_loss_as_in_the_library(page):
     open_station(page, 1)
     page.script(PATIENT)
-    expected = descended(0.1, 18)
+    expected = descended(0.1, 19)
     assert number(page, expected[0]) in page.text(".trial output")
     for step in (1, 2):
         page.click(".trial .primary")
         assert page.text(".trial output").startswith(f"After {step} step")
         assert number(page, expected[step]) in page.text(".trial output")
     show_me(page)
-    assert "11 to 50. After 18, each right letter is the most likely one" in page.text(".ask")
-    assert number(page, expected[18]) in page.text(".trial output")
+    assert "11 to 50. After 19, each right letter is the most likely one" in page.text(".ask")
+    assert number(page, expected[19]) in page.text(".trial output")
     assert count(page, ".trial .verdict.right") == 5
 
 

@@ -371,7 +371,7 @@ const Engine = (() => {
 
   /* Random numbers between -1 and 1, the same each time, by a linear congruential generator (Park and Miller 1988). */
   function randomNumbers() {
-    let state = 314159;
+    let state = 123456;
     return () => {
       state = (state * 48271) % 2147483647;
       return (2 * state) / 2147483647 - 1;

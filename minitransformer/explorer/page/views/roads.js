@@ -97,13 +97,13 @@ const Roads = (() => {
     const names = [1, 2].flatMap((n) => {
       const nodes = rows.flatMap((own) => range(n === 1 ? V : S).map((stop) => node(n, own.filter((road) => (n === 1 ? road.w : road.i) === stop),
         App.tokenText(n === 1 ? stop : machine.value("source.ids", stop)))));
-      const shown = width > WIDE ? apart(nodes.filter(({ share }) => Math.abs(share) >= NAMED), () => 36) : [];
+      const shown = width > WIDE ? apart(nodes.filter(({ share }) => Math.abs(share) >= NAMED), () => 44) : [];
       return [...apart(nodes, (a, b) => 6 + 4 * (a.name.length + b.name.length)).map(({ name, at }) => label(name, at, heights[n] - 6, "stop")),
         ...shown.map(({ share, at }) => label(percent(share), at, heights[n] + 8))];
     });
     const inRow = rows.map((own, t) => traffic(own) >= NAMED && [
       label(App.label(machine.get("output.z"), 0, t, true), Math.max(24, Math.min(width - 24, starts[t] + room[t] / 2)), heights[1] - 26),
-      label(percent(sum(own)), node(3, own).at, heights[3] + 4, "stop"),
+      label(percent(sum(own)), Math.max(42, node(3, own).at), heights[3] + 4, "stop"),
     ]);
     return element("figure", { class: "roads" }, element("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": text.picture(Strings.home.percent(heaviest.share)) },
       [...all].sort((a, b) => (a === heaviest) - (b === heaviest)).map(ribbon), names, inRow,
