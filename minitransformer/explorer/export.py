@@ -203,7 +203,7 @@ def write_data(data: Data, path: str | os.PathLike) -> None:
 
 
 def _script(value):
-    if isinstance(value, dict):
+    if isinstance(value, dict) and any(isinstance(each, dict | list | np.ndarray) for each in value.values()):
         return "{\n" + ",\n".join(f"{json.dumps(name)}: {_script(each)}" for name, each in value.items()) + "\n}"
     if isinstance(value, list) and any(isinstance(each, dict) for each in value):
         return f"[{', '.join(map(_script, value))}]"

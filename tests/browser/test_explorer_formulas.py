@@ -224,7 +224,7 @@ def test_weight_is_called_what_it_is(page):
     open_explorer(page, "view=cell&cell=cross.W_q[0,0]", width=1440)
     assert "it was learned, and no formula gives it" in page.text(".inspector")
     type_into(page, "set", "1")
-    assert "You have added" in page.text(".inspector")
+    assert "You’ve added" in page.text(".inspector")
     page.script("App.set({edits: '', weights: 'untrained'})")
     assert "initial value: it has learned nothing yet" in page.text(".inspector")
     page.script("App.set({steps: 3})")

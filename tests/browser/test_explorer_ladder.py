@@ -53,7 +53,7 @@ def test_each_right_line_is_solved_and_each_wrong_one_rings(page):
     assert count(page, ".rungs .done") == 8
     page.reload()
     assert count(page, ".rungs .done") == 8
-    assert "You have written 8 of 8." in page.text(".ladder")
+    assert "You’ve written 8 of 8." in page.text(".ladder")
 
 
 def test_a_problem_has_its_place_in_what_was_typed_and_the_left_side_may_be_repeated(page):

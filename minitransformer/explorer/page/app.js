@@ -322,7 +322,7 @@ const App = (() => {
     const text = Strings.input;
     return element("form", { class: "inputs", "aria-label": text.legend, onsubmit: (event) => event.preventDefault() },
       field("word"), field("answer", text.answers[answer().origin]),
-      element("label", {}, text.weights, selection({ "data-focus": "weights" }, Object.keys(MODEL.weights), weights(), (weights) => set({ weights }))),
+      element("label", {}, text.weights, selection({ "data-focus": "weights" }, Object.keys(MODEL.weights), weights(), (weights) => set({ weights }), Strings.compare.weightsOf)),
       Models.note());
   }
 

@@ -2,17 +2,7 @@
 globalThis.MODEL = {
 "title": "stop \u2192 pots",
 "task": "reverse",
-"sizes": {
-"C": 6,
-"H": 2,
-"D": 3,
-"F": 8,
-"V": 7,
-"layers": 1,
-"kind": "transformer",
-"norm": "post",
-"positions": "sinusoidal"
-},
+"sizes": {"C": 6, "H": 2, "D": 3, "F": 8, "V": 7, "layers": 1, "kind": "transformer", "norm": "post", "positions": "sinusoidal"},
 "norm_eps": 1e-05,
 "tokens": ["pad", "bos", "eos", "o", "p", "s", "t"],
 "separator": "",

@@ -2,17 +2,7 @@
 globalThis.MODEL = {
 "title": "explorer \u2192 rerolpxe",
 "task": "reverse",
-"sizes": {
-"C": 24,
-"H": 2,
-"D": 12,
-"F": 48,
-"V": 29,
-"layers": 1,
-"kind": "transformer",
-"norm": "post",
-"positions": "sinusoidal"
-},
+"sizes": {"C": 24, "H": 2, "D": 12, "F": 48, "V": 29, "layers": 1, "kind": "transformer", "norm": "post", "positions": "sinusoidal"},
 "norm_eps": 1e-05,
 "tokens": ["pad", "bos", "eos", "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p", "q", "r", "s", "t", "u", "v", "w", "x", "y", "z"],
 "separator": "",

@@ -105,7 +105,7 @@ const Strings = {
 
   ladder: {
     title: "Write one line of backprop",
-    intro: (done, all) => `Eight lines, from the logits down to the embeddings. Six alarms say whether yours is right.${done ? ` You have written ${done} of ${all}.` : ""}`,
+    intro: (done, all) => `Eight lines, from the logits down to the embeddings. Six alarms say whether yours is right.${done ? ` You’ve written ${done} of ${all}.` : ""}`,
     solved: "solved",
     task: (symbol, word, place) => `Your line: ${symbol}, the ${word} (${place})`,
     forward: "Forward:",
@@ -244,7 +244,7 @@ const Strings = {
     memory: "M is the encoder’s output, handed over to the decoder.",
     rows: (read, write) => `In the row ${read}→${write}, the decoder reads ${read} and should write ${write}.`,
     bracket: "1[…] is 1 if the condition holds, otherwise 0.",
-    edited: (amount, before, loss) => `${amount ? `You have added ${amount}` : "You have changed it"}: loss ${before} → ${loss}.`,
+    edited: (amount, before, loss) => `${amount ? `You’ve added ${amount}` : "You’ve changed it"}: loss ${before} → ${loss}.`,
     comesFrom: "Comes from",
     goesTo: "Goes to",
     toOptimizer: "the optimizer. It is a final result.",
@@ -265,8 +265,8 @@ const Strings = {
     locked: "Numbers can only be changed by hand before training.",
     zero: "It is exactly 0 because of the framed factors, which are exactly 0.",
     cancel: "It is exactly 0 because its terms cancel.",
-    noGradient: "The backward pass does not need its gradient.",
-    noGradientInput: "The backward pass does not need its gradient: training changes weights, not inputs.",
+    noGradient: "The backward pass doesn’t need its gradient.",
+    noGradientInput: "The backward pass doesn’t need its gradient: training changes weights, not inputs.",
     noGradientLoss: "All gradients are derivatives of this number.",
     invalid: "That isn’t a number.",
   },
@@ -350,7 +350,7 @@ const Strings = {
       power: () => "After ^ comes a whole number from 2 to 9.",
       comparison: () => "A comparison belongs here: ==, !=, >, <, >= or <=.",
       reduction: ({ name }) => `${name} must say over which index, as in ${name}[i](…).`,
-      "function": ({ name }) => `${name} is not available here; use sqrt, exp, log or relu, and sum[i](…) or max[i](…).`,
+      "function": ({ name }) => `${name} isn’t available here; use sqrt, exp, log or relu, and sum[i](…) or max[i](…).`,
       cost: () => "This line has too many terms.",
       other: () => "This line can’t be computed.",
       target: ({ name }) => `No array is called ${name}.`,
@@ -363,7 +363,7 @@ const Strings = {
       indices: ({ name, index, given }) => `${name} has other indices: it is ${name}${index}, and here are ${given}.`,
       fits: ({ name, index, number }) => `This counts something other than index ${number} of ${name}${index}.`,
       index: ({ name }) => `An index of ${name} is a letter, or h*D+d.`,
-      letter: ({ name, letters }) => `“${name}” is not an index. The indices are ${letters.join(", ")}.`,
+      letter: ({ name, letters }) => `“${name}” isn’t an index. The indices are ${letters.join(", ")}.`,
       unbound: ({ name }) => `The index ${name} has no value here. It gets one in sum[${name}](…).`,
       loose: ({ name, index, letter }) => `${name} means ${name}${index}, and ${letter} has no value here. Put it into sum[${letter}](…), or write other indices.`,
     },
@@ -443,7 +443,7 @@ const Strings = {
     },
   },
   detectors: {
-    falls: { name: "Does the loss fall?", text: "100 steps of Adam. It rings if the loss ends more than 0.04 above that of the right model." },
+    falls: { name: "Does the loss fall?", text: "100 steps of Adam. It rings if the loss ends more than 0.04 above the right model’s." },
     complex: { name: "Complex step", text: "The derivative along a random direction for each array of weights. It rings if the relative error is above 1e−9, or the error itself where the derivative is 0." },
     rows: {
       name: "Sums that must hold",
@@ -514,7 +514,7 @@ const Strings = {
       text: ({ C, c }) => `Before E, a norm gives the row’s ${C} numbers *x* the mean 0 and the standard deviation 1: they are *x̂* then. `
         + `Backward, *dz* times E, times the norm’s gain, is *dx̂*. From it the norm makes *dx*, and we follow number ${c}.`,
       ask: ({ C, before }) => `The ${C} numbers *dx̂* sum to ${before}. What do the ${C} numbers *dx* sum to?`,
-      why: ({ C, after }, [right]) => (right === "zero" ? `Add 1 to all ${C} *x*, and their mean grows by 1 as well: *x̂* stays, and so does the loss. What changes nothing has the gradient 0.`
+      why: ({ C, after }, [right]) => (right === "zero" ? `Add 1 to all ${C} *x*, and their mean grows by 1, too: *x̂* stays, and so does the loss. What changes nothing has the gradient 0.`
         : `It is ${after}. With the right formula it would be 0: a mistake must be planted.`),
     },
     residual: {
@@ -534,7 +534,7 @@ const Strings = {
       ask: ({ key, right }) => `The row must write “${right}”. What is the price of looking at ${key}?`,
       but: () => "A price is positive where a letter leads away from the right answer.",
       why: ({ price }, [right]) => `*dp* is ${price}: more weight there, by itself, `
-        + `${{ negative: "lowers", zero: "does not change", positive: "raises" }[right]} the loss.`,
+        + `${{ negative: "lowers", zero: "doesn’t change", positive: "raises" }[right]} the loss.`,
     },
     score: {
       name: "the score", lesson: "06_attention_backward",
@@ -575,7 +575,7 @@ const Strings = {
       ours: (letter, key, share) => `Our road, from “${letter}” over the score of ${key}, is the heaviest: it brings ${share}.`,
       features: (C) => `Between *dz* and *ds*, each line is a bundle: the gradient passes E, the norms and the fork in ${C} numbers side by side.`,
       picture: (share) => `All roads from the loss to the weight. The heaviest brings ${share}.`,
-      noSum: "With this mistake, the gradient is no sum of roads: the backward pass is not linear any more.",
+      noSum: "With this mistake, the gradient isn’t a sum of roads: the backward pass isn’t linear any more.",
       nothing: "The gradient of every weight is 0 here, so no road brings anything: where there is one letter alone, no score matters.",
       floors: ["loss", "dz", "ds", "dq"],
       weight: (index, gradient) => `dW_q[${index}] = ${gradient}`,
@@ -591,6 +591,7 @@ const Strings = {
   },
 
   compare: {
+    weightsOf: (name) => name, // "trained" and "untrained", or the names of two runs
     title: (a, b) => `Compare ${a} with ${b}`,
     intro: "Two sets of weights read the same input.",
     side: (name, steps) => (steps === 0 ? name : `${name}, after ${steps} ${steps === 1 ? "step" : "steps"} of Adam`),

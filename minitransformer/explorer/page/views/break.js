@@ -6,9 +6,7 @@ const BreakView = (() => {
   const text = Strings.break;
   const MOST_LINES = 3; // the others are folded
   let ticked = { mistake: "", ids: new Set() }; // guesses that are not shown yet
-  let arriving = ""; // the id of the heading that a link which has just been followed leads to
   let unfolded = false; // whether a person wants to see all wrong arrays
-  let folded = {}; // whether a person has unfolded the list of mistakes: {mistake, open}
 
   const nameOf = (id) => (id === "own" ? `${Strings.line.name}: ${App.state.line}` : id ? Strings.mistakes[id].name : text.none);
   const isShown = () => ["", "own"].includes(App.state.mistake) || App.state.look !== "";
@@ -25,35 +23,32 @@ const BreakView = (() => {
         witnesses(), element("div", { class: "verdicts" }), mistake && isShown() && trail()));
     verdicts();
     Experiments.plan(isShown() && arrived);
-    if (arriving) arrive(content.querySelector(`#${arriving}`));
   }
 
   /* --- choosing a mistake --- */
 
-  /* After a link that plants a mistake has been followed. */
-  function arrive(heading) {
-    arriving = "";
-    const { top } = heading.getBoundingClientRect();
-    if (top >= 0 && top <= window.innerHeight / 2) return;
-    heading.focus({ preventScroll: true });
-    heading.scrollIntoView();
+  /* Follow a link within this view, to the heading with this id. */
+  function follow(event, changes, id) {
+    App.instead(event, () => {
+      App.set(changes, { remember: true });
+      const heading = document.getElementById(id), { top } = heading.getBoundingClientRect();
+      if (top >= 0 && top <= window.innerHeight / 2) return;
+      heading.focus({ preventScroll: true });
+      heading.scrollIntoView();
+    });
   }
 
   function menu() {
-    const { state } = App;
+    const { mistake, look } = App.state;
     const item = (id) => {
-      const href = App.link({ mistake: id, cell: "", guess: "", look: state.look === "skip" ? "skip" : "" });
-      const follow = () => {
-        arriving = "planted";
-        if (href === location.hash) arrive(document.getElementById(arriving));
-      };
-      return element("li", {}, element("a", { href, onclick: follow, "aria-current": id === state.mistake ? "true" : null, "data-focus": `plant-${id}` }, nameOf(id)));
+      const changes = { mistake: id, cell: "", guess: "", look: look === "skip" ? "skip" : "" };
+      return element("li", {}, element("a", {
+        href: App.link(changes), onclick: (event) => follow(event, changes, "planted"), "aria-current": id === mistake ? "true" : null, "data-focus": `plant-${id}`,
+      }, nameOf(id)));
     };
     const group = (kind) => [element("h3", {}, text[kind]), element("ul", {}, Mistakes.list.filter((each) => each.kind === kind).map(({ id }) => item(id)))];
-    const { mistake } = state;
-    const open = folded.mistake === mistake ? folded.open : !mistake || window.innerWidth >= 1100;
     return element("nav", { class: "menu", "aria-label": text.list },
-      element("details", { open, ontoggle: (event) => { folded = { mistake, open: event.target.open }; } }, element("summary", { "data-focus": "menu" }, text.list),
+      element("details", { open: !mistake || window.innerWidth >= 1100 }, element("summary", { "data-focus": "menu" }, text.list),
         element("ul", {}, item("")), group("forward"), group("backward")));
   }
 
@@ -165,8 +160,6 @@ const BreakView = (() => {
       differing === 0 && mistake !== "own" && offer()));
   }
 
-  const toTests = () => { arriving = "who"; };
-
   /* Nothing differs: another word, or other weights, for which the mistake matters. */
   function offer() {
     const first = App.ids().source.filter((id) => id > Engine.EOS)[0];
@@ -174,7 +167,7 @@ const BreakView = (() => {
     const isTwice = App.state.mistake === "token-twice";
     if (!isTwice && (App.weights === "trained" || !MODEL.weights.trained)) return null;
     const [changes, label] = isTwice ? [{ word, answer: "", edits: "" }, text.tryWord(word)] : [{ weights: "trained" }, text.tryTrained];
-    return element("p", {}, element("a", { class: "offer", href: App.link(changes), onclick: toTests }, label));
+    return element("p", {}, element("a", { class: "offer", href: App.link(changes), onclick: (event) => follow(event, changes, "who") }, label));
   }
 
   /* --- the trail of wrong numbers --- */

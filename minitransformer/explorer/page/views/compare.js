@@ -11,7 +11,7 @@ const CompareView = (() => {
     const sides = [a, b].map(side);
     const name = chosen(sides[0].machine);
     const shown = [name, sides[0].machine.partner(name)].filter(Boolean);
-    content.append(element("h1", {}, text.title(a, b)), element("p", { class: "intro" }, text.intro), overview(sides), picker(name, sides[0].machine),
+    content.append(element("h1", {}, text.title(text.weightsOf(a), text.weightsOf(b))), element("p", { class: "intro" }, text.intro), overview(sides), picker(name, sides[0].machine),
       element("h2", {}, Show.nameText(name)), ...shown.map((each) => pair(each, sides)));
   }
 
@@ -25,7 +25,7 @@ const CompareView = (() => {
     return { weights, machine: other.machine, steps: 0 };
   }
 
-  const sideName = ({ weights, steps }) => text.side(weights, steps);
+  const sideName = ({ weights, steps }) => text.side(text.weightsOf(weights), steps);
 
   function chosen(machine) {
     const array = machine.arrays.get(App.state.compare);
@@ -71,7 +71,7 @@ const CompareView = (() => {
       const map = Heatmap.heatmap({
         name, values: machine.data(name), largest, output, width, what: sideName(each),
         open: (flat) => App.select({ name, flat }, { weights, steps }),
-        summary: (flat) => `${App.cellText(name, flat)}: ${sides.map((one) => `${one.weights} ${Show.number(one.machine.value(name, flat))}`).join(", ")}`,
+        summary: (flat) => `${App.cellText(name, flat)}: ${sides.map((one) => `${text.weightsOf(one.weights)} ${Show.number(one.machine.value(name, flat))}`).join(", ")}`,
       });
       return element("div", { class: `side ${kind}`, "data-side": weights }, element("h4", {}, sideName(each)), element("div", { class: "map" }, map), output);
     });

@@ -69,7 +69,7 @@ const Stations = (() => {
     },
     forward({ machine, cross, rows, t, h, C, cell, at, right }) {
       const number = at("output.loss", t), p = rows[t].probability, short = Math.abs(number + Math.log(p)) < ZERO;
-      const facts = { right, weights: App.weights, percent: Strings.home.percent(p), p, smooth: machine.sizes.smoothing > 0, rows: rows.length, C, head: Strings.heatmap.head(h), heads: machine.sizes.H, read: App.tokenText(machine.value("target.ids", t)) };
+      const facts = { right, weights: Strings.compare.weightsOf(App.weights), percent: Strings.home.percent(p), p, smooth: machine.sizes.smoothing > 0, rows: rows.length, C, head: Strings.heatmap.head(h), heads: machine.sizes.H, read: App.tokenText(machine.value("target.ids", t)) };
       const before = [["target.x", t], [`${cross}.p`, h, t], ["output.y", t], ["output.z", t], ["output.p", t]].map(([name, ...first]) => ({ name, first }));
       before.at(-1).marked = [cell("output.p", t, rows[t].right).flat];
       return { cell: cell("output.loss", t), before, short, facts, number, from: 0, to: Math.max(4, Math.ceil(1.2 * number)) };
