@@ -37,7 +37,7 @@ def trained_by_library(steps, lr=0.01, untrained=False):
 
 
 def losses_of(page):
-    return page.script("return App.losses")
+    return page.script("return App.run.losses")
 
 
 def test_steps_of_a_link_begin_with_untrained_weights_or_its_own_and_hold_in_every_view(page):

@@ -27,7 +27,6 @@ const App = (() => {
     get weights() { return weights(); },
     get run() { return made; },
     get machine() { return made.machine; },
-    get losses() { return made.losses; },
   };
 
   /* --- state and URL --- */
