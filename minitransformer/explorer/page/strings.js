@@ -511,7 +511,7 @@ const Strings = {
     norm: {
       name: "the norm", lesson: "10_layer_norm",
       short: ({ C }) => [`x̂ = (x − mean of the ${C} x) / standard deviation`, "dx = (dx̂ − mean of dx̂ − x̂ · mean of dx̂ x̂) / standard deviation"],
-      text: ({ C, c }) => `Before E, a norm gives the row’s ${C} numbers *x* the mean 0 and the standard deviation 1: they are *x̂* then. `
+      text: ({ C, c }) => `Before E, a norm gives the row’s ${C} numbers *x* the mean 0 and the standard deviation 1: then they are called *x̂*. `
         + `Backward, *dz* times E, times the norm’s gain, is *dx̂*. From it the norm makes *dx*, and we follow number ${c}.`,
       ask: ({ C, before }) => `The ${C} numbers *dx̂* sum to ${before}. What do the ${C} numbers *dx* sum to?`,
       why: ({ C, after }, [right]) => (right === "zero" ? `Add 1 to all ${C} *x*, and their mean grows by 1, too: *x̂* stays, and so does the loss. What changes nothing has the gradient 0.`
@@ -602,7 +602,7 @@ const Strings = {
     probability: "mean p of the right token",
     array: "Array",
     unknown: (name) => `No array is called “${name}”.`,
-    value: "Values",
-    gradient: "Gradients",
+    value: "Values:",
+    gradient: "Gradients:",
   },
 };

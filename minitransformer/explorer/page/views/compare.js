@@ -7,12 +7,10 @@ const CompareView = (() => {
   let other = null; // {key, machine}: the machine with the weights that the page does not show
 
   function render(content) {
-    const [a, b] = Object.keys(MODEL.weights);
-    const sides = [a, b].map(side);
-    const name = chosen(sides[0].machine);
+    const sides = Object.keys(MODEL.weights).map(side), name = chosen(sides[0].machine);
     const shown = [name, sides[0].machine.partner(name)].filter(Boolean);
-    content.append(element("h1", {}, text.title(text.weightsOf(a), text.weightsOf(b))), element("p", { class: "intro" }, text.intro), overview(sides), picker(name, sides[0].machine),
-      element("h2", {}, Show.nameText(name)), ...shown.map((each) => pair(each, sides)));
+    content.append(element("h1", {}, text.title(...sides.map(({ weights }) => text.weightsOf(weights)))), element("p", { class: "intro" }, text.intro), overview(sides), picker(name, sides[0].machine),
+      ...shown.map((each) => pair(each, sides)));
   }
 
   /* One model: App's own machine, with its steps of training, or one with the other weights. */
@@ -73,9 +71,9 @@ const CompareView = (() => {
         open: (flat) => App.select({ name, flat }, { weights, steps }),
         summary: (flat) => `${App.cellText(name, flat)}: ${sides.map((one) => `${text.weightsOf(one.weights)} ${Show.number(one.machine.value(name, flat))}`).join(", ")}`,
       });
-      return element("div", { class: `side ${kind}`, "data-side": weights }, element("h4", {}, sideName(each)), element("div", { class: "map" }, map), output);
+      return element("div", { class: `side ${kind}`, "data-side": weights }, element("h3", {}, sideName(each)), element("div", { class: "map" }, map), output);
     });
-    return element("section", { class: "pair-of-maps" }, element("h3", {}, text[kind], ` ${Show.nameText(name)}`),
+    return element("section", { class: "pair-of-maps" }, element("h2", {}, text[kind], ` ${Show.nameText(name)}`),
       element("div", { class: "sides" }, maps));
   }
 

@@ -5,7 +5,7 @@ const Stations = (() => {
 
   const NUDGES = [1, 1e-5, 1e-12], DECIMALS = 8;
   const RATE = 0.1; // of a step down the gradient
-  const FEW = 10, STEPS = 50, PATIENCE = 100; // milliseconds for so many steps
+  const FEW = 10, STEPS = 50, PATIENCE = 3000; // milliseconds: only a large model on a slow machine needs more
   const ZERO = 1e-12;
   const SIGNS = ["negative", "zero", "positive"];
   const sign = (x, zero = ZERO) => (Math.abs(x) < zero ? "zero" : x > 0 ? "positive" : "negative");
