@@ -175,7 +175,10 @@ const CellView = (() => {
 
   function inspector(chosen) {
     const { machine } = App, { name, flat } = chosen;
-    if (flat === null) return element("aside", { class: "inspector empty", "aria-label": text.choose }, element("p", {}, text.choose));
+    if (flat === null) {
+      begin(machine.deriving(new Map())); // a browser is slow the first time
+      return element("aside", { class: "inspector empty", "aria-label": text.choose }, element("p", {}, text.choose));
+    }
     const { role } = machine.get(name);
     const partner = machine.partner(name);
     const value = role === "gradient" ? partner : name;
