@@ -3,7 +3,6 @@
 import warnings
 
 import numpy as np
-import peft
 import torch
 
 from tests.oracle.huggingface_cases import CASES, draw_inputs, draw_state, draw_upstream
@@ -25,6 +24,8 @@ def their_base(name, seed):
 
 def solve(name, seed):
     """Random weights, adapters and inputs, and what PEFT makes of them -> their model, Problem, Solution."""
+    import peft  # takes seconds
+
     base, state = their_base(name, seed)
     config = peft.LoraConfig(
         r=R, lora_alpha=ALPHA, target_modules=TARGETS[name], fan_in_fan_out=CASES[name].kind == "gpt2"

@@ -17,16 +17,20 @@ from tests.oracle.huggingface_cases import CASES, draw_inputs, draw_upstream
 from tests.oracle.peft_cases import BOUND, CONFIG, TARGETS, Problem, base_of, errors_of_loading, solve_ours
 from tests.oracle.problems import assert_all_within
 
-peft = pytest.importorskip("peft")
+torch = pytest.importorskip("torch")
 
-import torch  # noqa: E402
-
-from tests.oracle.peft_modules import logits_of, solve, their_base, their_solution  # noqa: E402 - it needs peft
+from tests.oracle.peft_modules import logits_of, solve, their_base, their_solution  # noqa: E402 - it needs PyTorch
 from tests.oracle.test_huggingface_decoders import V, build, in_float64, saved  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")
 OURS = {"GPT-2": ["qkv", "output", "contract"], "BERT, hidden tokens": ["qkv", "expand", "transform"]}
 OURS["T5"] = ["qkv", "q", "kv", "output"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def peft():
+    """PEFT, imported here, for it takes seconds."""
+    return pytest.importorskip("peft")
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -40,7 +44,7 @@ def test_what_peft_saves_has_its_logits_and_gradients_in_our_model(name, tmp_pat
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_what_we_save_has_our_logits_and_gradients_in_theirs(name, tmp_path, record_property):
+def test_what_we_save_has_our_logits_and_gradients_in_theirs(peft, name, tmp_path, record_property):
     base, state = their_base(name, seed=12)
     problem = Problem(state, {}, draw_inputs(CASES[name], 12), None)
     model = base_of(name, problem)
@@ -75,7 +79,7 @@ DECODERS["mixtral"] = ["q_proj", "o_proj"]
 
 
 @pytest.mark.parametrize("name", DECODERS)
-def test_adapters_of_a_decoder_are_one_function_whoever_saved_them(name, tmp_path):
+def test_adapters_of_a_decoder_are_one_function_whoever_saved_them(peft, name, tmp_path):
     rng, ids = np.random.default_rng(13), np.random.default_rng(14).integers(1, V, (2, 7))
     base = build(name)
     saved(base, tmp_path / "base")
