@@ -270,7 +270,7 @@ def outputs_of(exercise, path, seed=3):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("number", [50, pytest.param(200, marks=pytest.mark.weekly)])
+@pytest.mark.parametrize("number", [25, pytest.param(200, marks=pytest.mark.weekly)])
 @ignore_warnings
 def test_unknown_mistakes_are_flagged_and_none_passes(number, tmp_path):
     flagged = 0
