@@ -7,10 +7,10 @@ With `--rest`, what passed in the run before is left out, except for tests of ra
 lacks.
 
 The tests of the model run on NumPy, with `--exhaustive` also on a stand-in stricter than CuPy, and on CuPy where it can
-run. On the stand-in one case of each test of functions, layers, models and decoding is enough; the others run with
-`--weekly`. The test itself does not mention this: `xp` is switched around it. It makes its values on the host, with
-NumPy, and moves them with `device` and `host` of helpers.py. Tests that concern only the host (threads, files) are
-marked `host_only`; those marked `every_backend` run on the stand-in by default too.
+run. On the stand-in one case of each test is enough in most folders; the others run with `--weekly`. The test itself
+does not mention this: `xp` is switched around it. It makes its values on the host, with NumPy, and moves them with
+`device` and `host` of helpers.py. Tests that concern only the host (threads, files) are marked `host_only`; those
+marked `every_backend` run on the stand-in by default too.
 """
 
 import os
@@ -41,7 +41,7 @@ ON_EVERY_BACKEND = (
     "test_core.py",
     "test_properties.py",
 )
-ONCE_ON_THE_STAND_IN = ("functional/", "layers/", "models/", "decoding/")
+ONCE_ON_THE_STAND_IN = ("functional/", "layers/", "models/", "decoding/", "training/", "evaluation/")
 TIERS = ("exhaustive", "weekly")  # the markers, also the names of the options that run what carries them
 EXAMPLES = {"exhaustive": 10, "weekly": 30}  # of Hypothesis, for a test that does not say how many it needs
 LEFT_OUT = pytest.StashKey()  # whether some tests are
