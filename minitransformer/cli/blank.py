@@ -57,10 +57,10 @@ def run(arguments: argparse.Namespace) -> tuple[int, Any]:
     if not arguments.once:
         open_editor(path)
     while True:
-        judged, status = stamp(path), judge(path)  # a save while it is judged counts
+        judged, status = {path: stamp(path)}, judge(path)  # a save while it is judged counts
         if arguments.once:
             return status, {"path": str(path), "right": status == 0}
-        wait_for_change([path], before=[judged])
+        wait_for_change(judged)
         print("\nsaved; judging ...", flush=True)
 
 

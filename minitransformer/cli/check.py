@@ -44,13 +44,12 @@ def run(arguments: argparse.Namespace) -> tuple[int, Any]:
         names = "no exercise is" if every else f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not"
         raise ValueError(f"{names} started: run minitransformer start {exercises[0].lesson}")
     say_which(arguments, exercises)
-    files = [workshop.file(exercise) for exercise in started]
     while True:
-        checked = [stamp(path) for path in files]  # a save while they are checked counts
+        checked = {path: stamp(path) for path in map(workshop.file, started)}  # a save while they are checked counts
         rows = check_all(started, workshop, table=every)
         if not arguments.watch:
             return 0 if all(map(passes, rows.values())) and (every or not missing) else 1, rows
-        wait_for_change(files, before=checked)
+        wait_for_change(checked)
         print()
 
 
@@ -88,9 +87,9 @@ def verdict(diagnoses: Sequence[Diagnosis]) -> str:
     return "; ".join(parts) or paint("passed", "green")
 
 
-def wait_for_change(paths: Sequence[Path], before: list[int | None], pause: float = 0.3) -> None:
+def wait_for_change(before: dict[Path, int | None], pause: float = 0.3) -> None:
     """Return when one of the files has been saved since they had the stamps `before`."""
-    while [stamp(path) for path in paths] == before:
+    while {path: stamp(path) for path in before} == before:
         time.sleep(pause)
 
 

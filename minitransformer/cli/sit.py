@@ -79,12 +79,12 @@ def run(arguments: argparse.Namespace) -> tuple[int, Any]:
     right = [number in workshop.noted(SITTING, "stations", []) for number in range(1, 11)]
     look = Look(code_of(ours), right, [""] * 10, [""] * 10, [], "", "", "", False)
     while True:
-        judged, before, look = stamp(path), look, judge(path, look)  # a save while it is judged counts
+        judged, before, look = {path: stamp(path)}, look, judge(path, look)  # a save while it is judged counts
         report(look, before)
         workshop.note(SITTING, stations=[number for number, one in enumerate(look.right, 1) if one])
         if arguments.once:
             return 0 if look.whole else 1, {"path": str(path), "right": look.right, "whole": look.whole}
-        wait_for_change([path], before=[judged])
+        wait_for_change(judged)
         print("\nsaved; judging ...", flush=True)
 
 

@@ -111,7 +111,7 @@ def sit_through(mine, capsys, monkeypatch, *texts):
     """Save these texts one after another while `sit` looks on -> what it says after each, and before the first."""
     states = iter(texts)
 
-    def wait(paths, before):
+    def wait(before):
         try:
             save(mine, next(states))
         except StopIteration:
