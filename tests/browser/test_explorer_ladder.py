@@ -56,6 +56,18 @@ def test_each_right_line_is_solved_and_each_wrong_one_rings(page):
     assert "You’ve written 8 of 8." in page.text(".ladder")
 
 
+def test_names_that_may_be_used_are_listed_on_each_rung(page):
+    open_explorer(page, reload=True)
+    for rung, symbol in enumerate(LINES, 1):
+        show(page, f"rung={rung}")
+        page.click("[data-focus=ladder-names]")
+        until(page, "document.querySelector('.ladder details[open] p').textContent")
+        listed = page.text(".ladder details[open] p")
+        assert listed.startswith(f"In the line of {symbol}: ")
+        for given in page.text(".ladder code").split(", "):
+            assert f" {given}[" in listed, given
+
+
 def test_a_problem_has_its_place_in_what_was_typed_and_the_left_side_may_be_repeated(page):
     open_explorer(page, "rung=2", reload=True)
     type_into(page, "write", "p*dpp")

@@ -73,7 +73,8 @@ const OwnLine = (() => {
     const order = machine.definitions.indexOf(own);
     const isWire = (each) => own.place.name !== "" && Object.hasOwn(own.place.wires, each);
     const isThere = (each) => !isWire(each) && machine.definitions.indexOf(machine.find(own.place, each).definition) < order;
-    const arrays = [...usualIndices(machine, own.place)].filter(([each]) => isThere(each)).map((pair) => pair.join(""));
+    const isKnown = (each) => own.place.name !== "" || Object.hasOwn(own.place.wires, each) || machine.arrays.has(each); // dM has wires of its own
+    const arrays = [...usualIndices(machine, own.place)].filter(([each]) => isKnown(each) && isThere(each)).map((pair) => pair.join(""));
     return [own.symbol, arrays, Object.keys(own.sizes).filter((each) => typeof own.sizes[each] === "number" && !/^[a-z]$|layers/.test(each))];
   }
 
