@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from minitransformer.config import Experts
 from minitransformer.decoding.faster.folded import FoldedGPT, Unit, fold
 from minitransformer.decoding.faster.gpt import GPTState
 from minitransformer.functional.since_2017.activations import ACTIVATIONS
@@ -46,6 +47,22 @@ def test_folded_model_has_every_kind_of_attention(kind, bias, num_kv_heads):
 @pytest.mark.parametrize(("positions", "num_kv_heads"), [("learned", 1), ("rope", None)])
 def test_folded_model_has_queries_and_keys_of_another_width(positions, num_kv_heads):
     model = build_gpt(positions, norm_eps=EPS, num_kv_heads=num_kv_heads, d_k=6)
+    assert relative_error(logits_one_by_one(model, IDS), host(model(IDS))) <= 1e-12
+
+
+@pytest.mark.parametrize(
+    "switch", [{}, {"scale_scores": False}, {"attention": "linear", "positions": "none", "d_v": 6}]
+)
+@pytest.mark.parametrize("num_kv_heads", [None, 1])
+def test_folded_model_has_qk_norm(num_kv_heads, switch):
+    model = build_gpt(**{"positions": "rope", **switch}, norm_eps=EPS, num_kv_heads=num_kv_heads, d_k=6, qk_norm=True)
+    assert relative_error(logits_one_by_one(model, IDS), host(model(IDS))) <= 1e-12
+
+
+@pytest.mark.parametrize(("normalization", "scores"), [("layer", "softmax"), ("rms", "sigmoid")])
+def test_folded_model_has_experts(normalization, scores):
+    experts = Experts(4, 2, scores=scores)
+    model = build_gpt("rope", normalization=normalization, norm_eps=EPS, experts=experts)
     assert relative_error(logits_one_by_one(model, IDS), host(model(IDS))) <= 1e-12
 
 

@@ -11,7 +11,6 @@ import pytest
 from minitransformer.config import Experts
 from minitransformer.data.text import TextBatch
 from minitransformer.decoding import decoding_state
-from minitransformer.decoding.faster.folded import fold
 from minitransformer.functional.since_2017.routing import expert_weights, expert_weights_backward
 from minitransformer.gradcheck.judge.gradients import check_gradients
 from minitransformer.gradcheck.judge.report import COMPLEX_STEP
@@ -199,11 +198,6 @@ def test_a_configuration_puts_a_mixture_in_every_layer_of_every_stack():
 def test_without_experts_the_layer_is_the_papers_network():
     model = Transformer(TransformerConfig(11, d_model=8, num_heads=2, d_ff=7, num_layers=1, max_len=9))
     assert type(model.encoder.layers[0].feed_forward.sublayer) is FeedForward
-
-
-def test_a_model_with_experts_is_not_folded_for_decoding():
-    assert fold(GPT(with_experts(4))) is None
-    assert fold(GPT(gpt_config(11, d_model=8, num_heads=2, d_ff=7, num_layers=1, max_len=9))) is not None
 
 
 def test_decoding_in_pieces_equals_the_whole_and_a_saved_model_computes_the_same(tmp_path):

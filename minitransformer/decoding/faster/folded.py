@@ -10,7 +10,8 @@ calls. What is constant while a text is decoded is multiplied into the matrices 
                for every x, without beta.
     After it   A norm is followed by a product:  (gamma u sqrt(C) + beta) W + b = u W' + b',
                W' = sqrt(C) diag(gamma) W,  b' = beta W + b.
-    Scores     The scale of the scores, 1 / sqrt(D), is multiplied into the columns of W' and b' that give q.
+    QK-norm    is an RMSNorm of each head's query and key: gamma sqrt(D) is computed in advance, for all heads at once.
+    Experts    stay as they are, since a token reads a few of many matrices. What they add is centred.
 
 The result equals that of the plain layers up to rounding; tests/decoding/test_folded.py compares them.
 """
@@ -26,9 +27,8 @@ from minitransformer.checks import check_ids
 from minitransformer.functional import rows_from, softmax
 from minitransformer.functional.since_2017.activations import ACTIVATIONS
 from minitransformer.layers import EncoderLayer, LayerNorm, Linear
-from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.since_2017.attention import generalized
-from minitransformer.layers.since_2017.feed_forward import ActivatedFeedForward
+from minitransformer.layers.since_2017.experts import MixtureOfExperts
 from minitransformer.layers.since_2017.kv_cache import KVCache
 from minitransformer.layers.since_2017.rms_norm import RMSNorm
 
@@ -50,11 +50,11 @@ class Affine(NamedTuple):
         return y
 
 
-def after_norm(norm: LayerNorm | RMSNorm, W: xp.ndarray, b: xp.ndarray | None) -> Affine:
+def after_norm(norm: LayerNorm | RMSNorm, affine: Affine) -> Affine:
     """The product with W (C, O), plus b (O,), that follows `norm`, as a function of u: W' and b', new arrays."""
-    gamma, beta = norm.gamma.data, getattr(norm, "beta", None)
+    (W, b), gamma, beta = affine, norm.gamma.data, getattr(norm, "beta", None)
     shifts = ([] if beta is None else [beta.data @ W]) + ([] if b is None else [b])
-    return Affine(gamma[:, None] * W * math.sqrt(len(gamma)), sum(shifts, xp.zeros_like(W[0])) if shifts else None)
+    return Affine((gamma * math.sqrt(len(gamma)))[:, None] * W, sum(shifts, xp.zeros_like(W[0])) if shifts else None)
 
 
 class Unit:
@@ -75,9 +75,9 @@ def centred(rows: xp.ndarray) -> xp.ndarray:
     return rows - rows.mean(axis=-1, keepdims=True)
 
 
-def bias_of(linear: Linear) -> xp.ndarray | None:
-    """The bias (O,) of a Linear, or None."""
-    return None if linear.b is None else linear.b.data
+def affine(linear: Linear, change: Callable[[xp.ndarray], xp.ndarray] = lambda rows: rows) -> Affine:
+    """The W and b of a Linear, with `change` of both."""
+    return Affine(change(linear.W.data), None if linear.b is None else change(linear.b.data))
 
 
 class FoldedBlock:
@@ -89,36 +89,37 @@ class FoldedBlock:
         self.kind, self.widths = attention.kind, attention.widths
         norms: Any = layer.self_attention.norm, layer.feed_forward.norm
         self.unit = Unit(norms[0])  # both norms of a layer have the same width and eps
-        self.qkv = after_norm(norms[0], attention.qkv.W.data, bias_of(attention.qkv))
-        self._scale_queries(attention.scale)
-        self.activate, _ = ACTIVATIONS[network.activation]
-        self.expand = after_norm(norms[1], network.expand.W.data, bias_of(network.expand))
-        self.output, self.contract = (
-            Affine(centre(linear.W.data), None if linear.b is None else centre(linear.b.data))
-            for linear in (attention.output, network.contract)
-        )
+        projection = getattr(attention.qkv, "projection", attention.qkv)
+        self.qkv = after_norm(norms[0], affine(projection))
+        self.gains = None if projection is attention.qkv else self._fold_qk_norm(attention.qkv)
+        self.scale = math.sqrt(self.num_heads / self.widths[0]) if attention.scale is None else attention.scale
+        self.output = affine(attention.output, centre)
+        if isinstance(network, MixtureOfExperts):
+            self.network = lambda x: centre(network(norms[1](x)))
+        else:
+            unit, (activate, _) = self.unit, ACTIVATIONS[network.activation]
+            expand, contract = after_norm(norms[1], affine(network.expand)), affine(network.contract, centre)
+            self.network = lambda x: contract(activate(expand(unit(x)))[0])
 
-    def _scale_queries(self, scale):
-        """Multiply the scale of the scores, by default 1 / sqrt(D), into the columns that give q."""
-        if not self.kind.has_scores:
-            return
-        C = self.widths[0]
-        scale = math.sqrt(self.num_heads / C) if scale is None else scale
-        self.qkv.W[:, :C] *= scale
-        if self.qkv.b is not None:
-            self.qkv.b[:C] *= scale
+    def _fold_qk_norm(self, layer):
+        """What the units of all queries and keys, side by side, are multiplied by: gamma sqrt(D) of each head."""
+        self.head_unit, (C, width, _) = Unit(layer.q_norm), self.widths
+        repeats = (layer.q_norm, C // layer.d_k), (layer.k_norm, width // layer.d_k)
+        return xp.concatenate([xp.tile(norm.gamma.data * math.sqrt(layer.d_k), count) for norm, count in repeats])
 
     def extend(self, x: xp.ndarray, n: int, kv_cache: KVCache, allowed: xp.ndarray | None) -> None:
         """Update the residual stream x (B n, C) of n new tokens of each text, in place."""
         x += self.output(self._attend(self.qkv(self.unit(x)), n, kv_cache, allowed))
-        h, _ = self.activate(self.expand(self.unit(x)))
-        x += self.contract(h)
+        x += self.network(x)
 
     def _attend(self, qkv, n, kv_cache, allowed):
         """qkv (B n, C + 2 G D) -> the outputs of all heads, side by side (B n, C), as `GeneralSelfAttention.extend`."""
         B, start, (C, width, _) = len(qkv) // n, kv_cache.length, self.widths
         D = C // self.num_heads  # d_k
         G = width // D
+        if self.gains is not None:
+            qk = qkv[:, : C + width]
+            qk[...] = self.head_unit(qk.reshape(-1, D)).reshape(qk.shape) * self.gains
         parts = (qkv[:, :C], self.num_heads), (qkv[:, C : C + width], G), (qkv[:, C + width :], G)
         q, k, v = (part.reshape(B, n, heads, -1).swapaxes(1, 2) for part, heads in parts)  # (B, H or G, n, D)
         bias = None
@@ -128,6 +129,7 @@ class FoldedBlock:
         if not self.kind.has_scores:
             return self.kind.extend(q, k, v, kv_cache, allowed).swapaxes(1, 2).reshape(B * n, -1)
         keys, values, allowed, bias = self.kind.read(k, v, kv_cache, allowed, bias)
+        q *= self.scale  # in an array of this call
         scores = q.reshape(B, G, -1, D) @ keys.swapaxes(-1, -2)  # the heads that share keys are queries of one head
         scores = scores.reshape(B, self.num_heads, n, -1)  # (B, H, n, number of keys)
         if bias is not None:
@@ -150,7 +152,7 @@ class FoldedGPT:
         if positions is not None:
             self.P = centre(positions.table if hasattr(positions, "table") else positions.P.data)
         self.blocks = [FoldedBlock(layer, centre) for layer in model.blocks.layers]
-        self.output = after_norm(norm, output.E.data.T * output.scale, None)
+        self.output = after_norm(norm, Affine(output.E.data.T * output.scale, None))
         self.unit = Unit(norm)
 
     def extend(
@@ -178,9 +180,7 @@ class FoldedGPT:
 
 
 def fold(model: Any) -> FoldedGPT | None:
-    """The folded form of a GPT -> FoldedGPT, or None with post-norm, QK-norm or experts: only norms may read x."""
+    """The folded form of a GPT -> FoldedGPT, or None unless it is pre-norm to the end: only norms may read x."""
     parts = [part for layer in model.blocks.layers for part in (layer.self_attention, layer.feed_forward)]
     only_norms = model.blocks.norm is not None and all(part.placement == "pre" for part in parts)
-    plain = FeedForward, ActivatedFeedForward
-    is_plain = all(type(layer.feed_forward.sublayer) in plain for layer in model.blocks.layers)
-    return FoldedGPT(model) if only_norms and is_plain and not model.config.qk_norm else None
+    return FoldedGPT(model) if only_norms else None
