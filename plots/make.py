@@ -98,8 +98,9 @@ FIGURES = {
         "train digits --threads 1 --runs runs/plots --overwrite", "runs/plots/digits/attention.png"
     ),
     "train_reverse_lstm_attention.png": Source(
-        "train reverse --model lstm-attention --runs runs/plots --overwrite",
-        "runs/plots/reverse-model-lstm-attention/attention.png",
+        "train reverse --model lstm-attention --steps 1000 --factor 0.3 --cooldown 0 --name lstm"
+        " --runs runs/plots --overwrite",
+        "runs/plots/lstm/attention.png",
     ),
     "train_shakespeare_loss.png": Source(
         "train shakespeare --name plays --overwrite",

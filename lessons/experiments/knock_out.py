@@ -30,7 +30,7 @@ from minitransformer.system.progress import tqdm
 SECONDS = {True: 40, False: 600}
 SEEDS = {True: 2, False: 3}
 TASKS: dict[str, dict[str, Any]] = {  # options of `train`
-    "reverse": {},
+    "reverse": {"factor": 0.3, "cooldown": 0.0},
     "translation": {"d_model": 64, "vocab_size": 1000, "dropout": 0.0},
     "text": {"tokenizer": "characters", "d_model": 64, "num_layers": 3, "length": 64, "batch_size": 16},
 }

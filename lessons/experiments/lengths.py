@@ -21,12 +21,12 @@ SECONDS = {True: 60, False: 400}
 TASKS = ("copy", "reverse")
 LONGEST_TRAINED = 12  # symbols of a source in training
 LENGTHS = (6, 9, 12, 13, 14, 16, 20, 24, 32, 48)  # symbols of a source in the tests
-QUICK_STEPS = 100
+STEPS, QUICK_STEPS = 1000, 100
 
 
 def add_options(parser: Parser) -> None:
     """The options that only this experiment has."""
-    parser.add_argument("--steps", type=int, metavar="N", help="training steps of each model (default: as in train)")
+    parser.add_argument("--steps", type=int, metavar="N", help="training steps of each model (default: 1000)")
     about = "parallel trainings (default: one per processor)"
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help=about)
 
@@ -40,14 +40,14 @@ def check(options: Options) -> None:
 
 def rows(options: Options) -> Rows:
     """The share of exact answers of every task with every position encoding at every length."""
-    steps = options.steps or (QUICK_STEPS if options.quick else None)
+    steps = options.steps or (QUICK_STEPS if options.quick else STEPS)
     todo = [(task, positions) for task in TASKS for positions in POSITIONS]
     found = train_all(partial(train_and_test, seed=options.seed, steps=steps), todo, options.jobs)
     return {"scores": unrolled(found, "length", "exact_match")}
 
 
 def train_and_test(task_name: str, positions: str, seed: int = 0, steps: int | None = None) -> dict[str, Any]:
-    """Train the tiny model on one thread, as `train` does -> the share of exact answers at LENGTHS."""
+    """Train the tiny model on one thread -> the share of exact answers at LENGTHS."""
     model, _, _ = train_toy_task(task_name, seed, steps, positions=positions, max_len=max(LENGTHS) + 8)
     scores = [score_at(model, get_task(task_name), length, seed) for length in LENGTHS]
     return {"task": task_name, "positions": positions, "length": LENGTHS, "exact_match": scores}

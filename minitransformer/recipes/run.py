@@ -25,6 +25,7 @@ from minitransformer.training.saving.checkpointer import SavedRun, newest_checkp
 
 # not taken over when a run is resumed
 FOR_ONE_CALL = {"overwrite": False, "force": False, "detect_anomaly": False, "minutes": None}
+BEFORE_IT_EXISTED = {"cooldown": 0.0}  # what an option was in runs that are older than it, where the default differs
 
 
 @contextlib.contextmanager
@@ -158,7 +159,7 @@ def saved_options(checkpoint: Path, saved: SavedRun) -> tuple[Recipe, TrainOptio
         raise ValueError(f"{checkpoint} does not say with which options it was started")
     recipe = get_recipe(name)
     try:
-        values = {**values, **source, **FOR_ONE_CALL, "threads": saved.num_threads}
+        values = {**BEFORE_IT_EXISTED, **values, **source, **FOR_ONE_CALL, "threads": saved.num_threads}
         return recipe, from_json(recipe.defaults, values)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{checkpoint} does not hold options of {name}: {error}") from error

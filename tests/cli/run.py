@@ -11,7 +11,19 @@ from minitransformer.cli import main
 from minitransformer.training.run import TrainingRun
 from tests.drawing import leave_undrawn
 
-COPY = ("copy", "--steps", 6, "--batch-size", 4, "--dropout", 0.1, "--name", "copy")  # the runs of conftest.py
+COPY = (
+    "copy",
+    "--steps",
+    6,
+    "--cooldown",
+    0,
+    "--batch-size",
+    4,
+    "--dropout",
+    0.1,
+    "--name",
+    "copy",
+)  # the runs of conftest.py
 
 
 class Outcome(NamedTuple):

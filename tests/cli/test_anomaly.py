@@ -13,7 +13,8 @@ from minitransformer.training.run import TrainingRun
 from tests.cli.run import run
 from tests.kills import same_weights
 
-TASK = ("copy", "--steps", 8, "--batch-size", 4, "--dropout", 0.1, "--checkpoint-interval", 3, "--name", "copy")
+TASK = ("copy", "--steps", 8, "--cooldown", 0, "--batch-size", 4, "--dropout", 0.1, "--name", "copy")
+TASK += ("--checkpoint-interval", 3)
 WEIGHT = "decoder.layers.1.feed_forward.sublayer.expand"
 REPOSITORY = Path(minitransformer.__file__).parents[1]
 
@@ -64,7 +65,7 @@ def test_training_that_goes_wrong_says_where_and_leaves_its_last_good_checkpoint
         "step 5: the loss is nan; the weights are as they were before this step\n",
         f"first not finite     the weight {WEIGHT}.W: 1 of 16,384 are nan\n",
         f"the last checkpoint is {kept}\n",
-        "minitransformer train --resume runs/copy --factor 0.03\n",
+        "minitransformer train --resume runs/copy --factor 0.04\n",
     )
     assert [path.name for path in kept.parent.iterdir()] == [kept.name]
     assert all(np.isfinite(array).all() for array in read_safetensors(folder / kept)[0].values())
@@ -95,7 +96,7 @@ def test_the_advised_command_resumes_with_the_smaller_learning_rate(spoilt, caps
     assert run(capsys, *advised(err))[0] == 0
     assert sorted(rates) == [4, 5, 6, 7, 8]
     for step, rate in rates.items():
-        assert rate == pytest.approx(0.03 * 64**-0.5 * step * 100**-1.5, rel=1e-12)
+        assert rate == pytest.approx(0.04 * 64**-0.5 * step * 100**-1.5, rel=1e-12)
 
 
 @pytest.mark.parametrize("detect", [(), pytest.param(("--detect-anomaly",), marks=pytest.mark.exhaustive)])
@@ -105,7 +106,7 @@ def test_operation_that_overflowed_is_named_with_its_file_and_line(detect, capsy
         outcome,
         "(Linear)",
         "an overflow: the largest float32 is 3.4e+38",
-        "there is no checkpoint yet: start again with a smaller learning rate, such as --factor 0.3\n",
+        "there is no checkpoint yet: start again with a smaller learning rate, such as --factor 0.4\n",
     )
     assert [path.name for path in Path("runs").rglob("*.*")] == ["config.json"]
     (found,) = re.findall(r"operation +overflow in (\S+), line (\d+): (.*)\n", outcome.err)

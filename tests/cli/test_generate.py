@@ -91,10 +91,15 @@ def test_a_model_of_a_toy_task_answers(task, prompt, answer, perfect, capsys):
 
 @pytest.mark.weekly
 @pytest.mark.parametrize(
-    ("model", "steps"), [("transformer", 1000), ("gpt", 1500), ("lstm-attention", 300), ("gru-attention", 300)]
+    ("model", "how"),
+    [
+        ("transformer", ()),
+        *((model, ("--factor", 0.3, "--cooldown", 0, "--steps", 300)) for model in ("lstm-attention", "gru-attention")),
+        ("gpt", ("--factor", 0.3, "--cooldown", 0, "--steps", 1500)),
+    ],
 )
-def test_a_model_that_was_trained_for_a_minute_reverses_words(model, steps, capsys):
-    train = ("train", "reverse", "--model", model, "--steps", steps, "--runs", "long", "--name", "reverse")
+def test_a_model_that_was_trained_for_a_minute_reverses_words(model, how, capsys):
+    train = ("train", "reverse", "--model", model, *how, "--runs", "long", "--name", "reverse")
     assert run(capsys, *train).status == 0
     for word in ("hello", "attention", "ab"):
         assert run(capsys, "generate", "long/reverse", "--prompt", word).out == f"{word[::-1]}\n"

@@ -19,8 +19,9 @@ from tests.helpers import relative_error
 from tests.kills import same_weights
 
 MB = 1_000_000
-COPY = ("train", "copy", "--steps", 2, "--threads", 1, "--overwrite")
-RESUMED = ("train", "copy", "--steps", 4, "--batch-size", 64, "--dropout", 0.1, "--name", "copy", "--overwrite")
+TASK = ("train", "copy", "--cooldown", 0, "--overwrite")  # so there are averages, which need memory
+COPY = (*TASK, "--steps", 2, "--threads", 1)
+RESUMED = (*TASK, "--steps", 4, "--batch-size", 64, "--dropout", 0.1, "--name", "copy")
 OPTIONS = {
     "copy": ["--batch-size"],
     "copy --config base": ["--batch-size", "--config"],

@@ -156,7 +156,7 @@ def test_options_may_be_changed_where_that_makes_sense_and_the_end_says_how_to_g
     assert status == 130
     assert f"stopped after step 5, saved {stopped}/checkpoints/step-00000005.safetensors" in err
     assert f"resume with: minitransformer train --resume {stopped}\n" in err
-    assert "from now on --factor 0.03 instead of 0.3\n" in out
+    assert "from now on --factor 0.03 instead of 0.4\n" in out
     assert "from now on --warmup 50 instead of 100\n" in out
     (saved,) = (stopped / "checkpoints").iterdir()
     run_saved = read_run(saved)

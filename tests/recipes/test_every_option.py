@@ -39,6 +39,7 @@ OTHER = {  # another value of every option that changes what is learned
     "num_kv_heads": 2,
     "seed": 1,
     "factor": 0.7,
+    "cooldown": 0.9,
     "pairs": 3,
     "peak": 0.7,
     "model": "gpt",

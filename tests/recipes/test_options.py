@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from minitransformer import named_config, noam
 from minitransformer.recipes import RECIPES, get_recipe
 from minitransformer.recipes.options import TrainOptions, add_options, from_json, option_name, to_json
+from minitransformer.recipes.run import saved_options
+from minitransformer.training.saving.checkpointer import SavedRun
 
 every_recipe = pytest.mark.parametrize("recipe", RECIPES.values(), ids=lambda recipe: recipe.name)
 
@@ -89,6 +92,7 @@ def test_values_out_of_range_are_refused_by_the_name_of_the_option(changes, mess
     ("task", "changes", "message"),
     [
         ("copy", {"factor": 0.0}, "--factor must be greater than 0, got 0.0"),
+        ("copy", {"cooldown": 1.0}, "--cooldown must be at least 0 and less than 1, got 1.0"),
         ("copy", {"mine": True, "num_kv_heads": 2}, "--mine excludes --num-kv-heads"),
         ("masked", {"positions": "gps"}, "--positions must be one of sinusoidal"),
         ("masked", {"peak": 0.0}, "--peak must be greater than 0, got 0.0"),
@@ -105,3 +109,28 @@ def test_an_unknown_recipe_is_refused_with_those_that_exist():
         ValueError, match="must be one of copy, reverse, sort, addition, recall, parsing, text, shakespeare"
     ):
         get_recipe("poetry")
+
+
+def test_a_cooldown_lets_the_papers_rate_fall_to_zero_over_the_last_part_of_the_steps():
+    recipe = get_recipe("reverse")
+    options = dataclasses.replace(recipe.defaults, steps=20, warmup=4, factor=0.7)
+    config = named_config("tiny", 29)
+    rates, papers = (
+        [recipe.schedule(dataclasses.replace(options, cooldown=share), config)(step) for step in range(1, 21)]
+        for share in (0.25, 0.0)
+    )
+    assert papers == [noam(step, 64, warmup=4, factor=0.7) for step in range(1, 21)]
+    assert rates[:15] == papers[:15]
+    falling = [rate / paper for rate, paper in zip(rates[15:], papers[15:], strict=True)]
+    assert falling == pytest.approx([0.8, 0.6, 0.4, 0.2, 0.0], rel=1e-14)
+
+
+def test_a_run_that_is_older_than_the_cooldown_is_resumed_without_it_and_with_more_averages():
+    about = {"recipe": "reverse", "options": {"steps": 1000}, "data": {}}
+    recipe, options = saved_options(Path("old.safetensors"), SavedRun(None, ({}, {}), about, Path("old.safetensors")))
+    assert (options.steps, options.cooldown) == (1000, 0.0)
+    assert recipe.averaging(options).count == 20
+    about["options"]["cooldown"] = 0.3
+    _, options = saved_options(Path("new.safetensors"), SavedRun(None, ({}, {}), about, Path("new.safetensors")))
+    assert options.cooldown == 0.3
+    assert recipe.averaging(options).count == 10

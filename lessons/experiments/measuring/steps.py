@@ -103,11 +103,13 @@ def train_toy_task(
 ) -> tuple[Transformer, ToyTask, History]:
     """Train the tiny model on a toy task with its recipe -> the model, its task and its history.
 
-    `steps` defaults to those of the recipe. `config` replaces fields of the configuration; there is no dropout.
+    `steps` replaces those of the recipe, with 0.3 times the paper's rate and no cooldown. `config` replaces fields of
+    the configuration; there is no dropout.
     """
     task, recipe = get_task(name), get_recipe(name)
     model = Transformer(named_config("tiny", len(task.vocabulary), dropout=0.0, **config), seed=seed)
-    options = dataclasses.replace(recipe.defaults, seed=seed, steps=steps or recipe.defaults.steps)
+    changes: dict[str, Any] = {"steps": steps, "factor": 0.3, "cooldown": 0.0} if steps else {}
+    options = dataclasses.replace(recipe.defaults, seed=seed, **changes)
     return model, task, recipe.train(options, model, task)
 
 
