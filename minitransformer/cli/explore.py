@@ -57,7 +57,7 @@ heads for a sentence of at most {attention.LONGEST} tokens, and beside each weig
 A BERT reads two sentences, and the page shows its attention in both, with the gradient of their cosine (see
 `minitransformer embed`). It may be in a folder of Hugging Face, and {INSTALLED} is the one that `embed` takes:
 
-  minitransformer explore {INSTALLED} "A cat sleeps on the sofa." "A kitten naps on the couch."
+  minitransformer explore {INSTALLED} "We sat on the bank." "My bank is closed."
 
 Only programs on this computer can read the page, and it loads nothing from elsewhere. Ctrl-C ends the command, and the
 page stays open as it is. To keep the page, or to show it to others, copy it to a folder that any web server can offer:

@@ -19,6 +19,7 @@ from tests.helpers import relative_error
 from tests.oracle.huggingface_cases import draw_state
 
 torch = pytest.importorskip("torch")
+pytest.importorskip("safetensors.torch")  # here, because its table of types must not be made in `in_float64`
 transformers = pytest.importorskip("transformers")
 
 from tests.oracle.huggingface_modules import quiet  # noqa: E402 - it needs transformers
