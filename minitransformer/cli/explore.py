@@ -29,7 +29,7 @@ from minitransformer.recipes.saved import check_known, load_model
 from minitransformer.system.files import kind_of
 from minitransformer.system.terminal import json_line
 
-INSTALLED = "minilm"  # in place of RUN: the BERT that a package brings
+INSTALLED = "minilm"  # instead of RUN: the BERT that a package brings
 TWO = 'give it two sentences, each in quotes, as in `minitransformer explore RUN "One sentence." "Another one."`'
 DESCRIPTION = f"""\
 Open a page in the browser that shows every number of a small Transformer, forward and backward, and where it comes

@@ -113,6 +113,7 @@ def test_pieces_of_any_length_give_the_outputs_of_the_whole(kind, mask, num_kv_h
         assert relative_error(in_pieces(layer, x, pieces, of_piece), expected) <= 1e-12, pieces
 
 
+@pytest.mark.host_only  # there are no tiles on a GPU
 @pytest.mark.parametrize("positions", POSITIONS)
 @pytest.mark.parametrize(("widths", "mask"), [({}, "none"), ({"num_kv_heads": 4, "d_k": 2, "d_v": 3}, "pairs")])
 def test_causal_attention_to_many_tokens_is_full_attention(positions, widths, mask):

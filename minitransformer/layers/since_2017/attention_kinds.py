@@ -167,17 +167,17 @@ class CausalAttention(TiledAttention):
         self, q: xp.ndarray, k: xp.ndarray, v: xp.ndarray, allowed: xp.ndarray | None = None, **options: Any
     ) -> tuple[xp.ndarray, Any]:
         """As `FullAttention.forward`."""
-        kind = super() if _in_tiles(q) else super(TiledAttention, self)
-        return kind.forward(q, k, v, allowed, **options)
+        kind = TiledAttention if _in_tiles(q) else IncrementalAttention
+        return kind.forward(self, q, k, v, allowed, **options)
 
     def backward(self, dy: xp.ndarray, cache: Any) -> tuple[xp.ndarray, xp.ndarray, xp.ndarray, xp.ndarray | None]:
         """As `FullAttention.backward`."""
-        kind = super() if isinstance(cache, TiledAttentionCache) else super(TiledAttention, self)
-        return kind.backward(dy, cache)
+        kind = TiledAttention if isinstance(cache, TiledAttentionCache) else IncrementalAttention
+        return kind.backward(self, dy, cache)
 
     def _attend_new(self, q, k, v, allowed, bias, scale):
-        kind = super() if _in_tiles(q) else super(TiledAttention, self)
-        return kind._attend_new(q, k, v, allowed, bias, scale)
+        kind = TiledAttention if _in_tiles(q) else IncrementalAttention
+        return kind._attend_new(self, q, k, v, allowed, bias, scale)
 
 
 def _in_tiles(q):
