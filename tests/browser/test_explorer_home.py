@@ -118,7 +118,7 @@ TOUCHED = "[...document.querySelectorAll('.written .tile')].findIndex(tile => ti
 def test_letters_are_touched_one_after_the_other_until_somebody_comes(page):
     open_explorer(page, reload=True, alone=True)
     legend = page.text(".said")
-    assert "every number here can be touched" in legend
+    assert "Touch a letter that it wrote" in legend
     for t in (0, 1):
         until(page, f"{TOUCHED} === {t}")
         assert page.text(".said").startswith(f"{'pots'[t]}, the ")

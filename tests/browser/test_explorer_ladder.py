@@ -45,11 +45,13 @@ def test_each_right_line_is_solved_and_each_wrong_one_rings(page):
         type_into(page, "write", wrong)
         assert judged(page).startswith("✗"), symbol
         assert set(page.script(RINGS)) >= ringing, symbol
+        assert count(page, ".verdict-of-line .note") == count(page, ".alarms li:has(.ring)"), symbol  # what each asks
         assert symbol not in json.loads(page.script(KEPT) or "[]")
         type_into(page, "write", right)
         assert judged(page).startswith("✓ No alarm rings"), symbol
         assert page.script(RINGS) == []
         assert json.loads(page.script(KEPT))[-1] == symbol
+        assert f"You’ve written {rung} of 8." in page.text(".ladder .intro")
     assert count(page, ".rungs .done") == 8
     page.reload()
     assert count(page, ".rungs .done") == 8

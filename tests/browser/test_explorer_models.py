@@ -11,7 +11,7 @@ from minitransformer.explorer.writing import toy_writing
 from minitransformer.models import GPT, Transformer, TransformerConfig
 from minitransformer.vocabulary import EOS
 from tests.browser.cases import scrambled
-from tests.browser.explorer import VIEWS, open_explorer, show
+from tests.browser.explorer import VIEWS, open_explorer, show, weekly
 
 pytestmark = pytest.mark.exhaustive
 
@@ -40,7 +40,7 @@ def folders(tmp_path_factory):
     return found
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", ["gpt", *weekly(name for name in MODELS if name != "gpt")])
 def test_every_view_shows_it(page, folders, name):
     for width, view in itertools.product((360, 1440), VIEWS):
         open_explorer(page, f"view={view}&padding=1&{STATES.get(view, '')}", folder=folders[name], width=width)

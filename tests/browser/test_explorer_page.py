@@ -94,7 +94,7 @@ return drawn;
 """
 
 
-@pytest.mark.parametrize(("width", "dark"), [(360, True), (1440, False)])
+@pytest.mark.parametrize(("width", "dark"), [(360, True), pytest.param(1440, False, marks=pytest.mark.weekly)])
 def test_numbers_on_heat_maps_can_be_read(page, width, dark):
     open_explorer(page, "view=cell", dark=dark, width=width)
     counted = 0

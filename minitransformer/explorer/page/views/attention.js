@@ -54,7 +54,7 @@ const App = (() => {
     const total = (x) => element("small", { class: "gradient", style: `--share: ${(20 * Math.abs(x) / Measures.largest(sums.flat())).toFixed(0)}%` }, Show.number(x));
     const lines = MODEL.maps.map((map, number) => map.stack === stack && element("div", { class: "heads" },
       element("span", { class: "note" }, text.layer(map.layer)), map[KINDS[state.show]].map((values, head) => element("button", {
-        type: "button", class: "head", "data-focus": `${number}.${head}`, title: headName(map, head), onclick: () => choose(number, head),
+        type: "button", class: "head", "data-focus": `${number}.${head}`, title: headName(map, head), onclick: () => choose(number, head, largestOf(map.products[head])),
       }, picture(number, values, headName(map, head)), total(sums[number][head]))))).filter(Boolean);
     return lines.length > 0 && element("section", {}, element("h2", {}, text.stacks[stack]), lines.reverse());
   }
@@ -81,6 +81,8 @@ const App = (() => {
     return element("section", { class: "detail", "aria-label": name }, element("h2", {}, name),
       Object.keys(KINDS).map((kind, n) => element("div", { class: `map ${kind}` }, element("h3", {}, text[kind]), maps[n])), output, sentence);
   }
+
+  const largestOf = (products) => products.flat().reduce((most, x, cell, all) => (Math.abs(x) > Math.abs(all[most]) ? cell : most), 0);
 
   /* Enlarge a head, without drawing the others again. */
   function choose(map, head, cell = 0) {

@@ -7,8 +7,8 @@ const Ladder = (() => {
   const text = Strings.ladder;
   const KEPT = "minitransformer ladder";
   const RUNGS = [ // the array to write, the kind of its place, the arrays of the forward pass that say what it is, and what came back
-    ["dz", "output", ["p", "loss", "L"], "p, p_star, share"], ["ds", "attention", ["p"], "dp"], ["dv", "attention", ["o"], "do"], ["dq", "attention", ["s"], "ds"],
-    ["da", "ffn", ["r"], "dr"], ["dx", "norm", ["x_hat", "y"], "dx_hat"], ["dW_q", "attention", ["q"], "dq"],
+    ["dz", "output", ["p", "loss", "L"], "p, p_star, share"], ["ds", "attention", ["p"], "p, dp"], ["dv", "attention", ["o"], "p, do"], ["dq", "attention", ["s"], "k, ds"],
+    ["da", "ffn", ["r"], "a, dr"], ["dx", "norm", ["x_hat", "y"], "x_hat, sigma, dx_hat"], ["dW_q", "attention", ["q"], "x, dq"],
     ["dE", "matrix", ["output.z", "target.e", "source.e"], "DZ, DE_TARGET, DE_SOURCE"],
   ];
   let kept = []; // what is solved, where the browser keeps nothing
@@ -59,11 +59,11 @@ const Ladder = (() => {
       onclick: (event) => App.instead(event, () => go(n + 1)),
     }, Dom.formula([Show.symbol(each)]), done.has(each) && element("span", { class: "unseen" }, text.solved))));
     return element("section", { class: "ladder", "aria-labelledby": "ladder" },
-      element("h2", { id: "ladder" }, text.title), element("p", {}, text.intro(done.size, RUNGS.length)), element("ol", { class: "rungs" }, steps),
+      element("h2", { id: "ladder" }, text.title), element("p", { class: "intro" }, text.intro(done.size, RUNGS.length)), element("ol", { class: "rungs" }, steps),
       element("h3", {}, text.task(Show.nameText(symbol), Show.word(machine.get(name)), ModelView.describe(machine.get(name).place).name)),
       element("div", { class: "value" }, element("p", { class: "note" }, text.forward), forward.map((each) =>
         element("p", { class: "formula" }, Dom.formula(Show.equation(machine.get(each).definition, machine))))),
-      element("p", { class: "note" }, text.given, element("code", {}, given)),
+      element("p", { class: "note" }, text.given, element("code", {}, given), ". ", text.how),
       field(name), element("ul", { class: "alarms", "aria-label": Strings.break.who }), element("div", { class: "verdict-of-line", role: "status" }),
       element("details", {}, element("summary", { "data-focus": "clue" }, text.clue), element("p", {}, text.clues[at() - 1])),
       element("details", { ontoggle: ({ target }) => { target.lastChild.textContent = Strings.line.namesOf(...OwnLine.names(name)); } },
@@ -123,9 +123,13 @@ const Ladder = (() => {
     const isRight = ringing.length === 0 && most <= Mistakes.EXACT;
     const isNew = isRight && !solved().has(symbol);
     if (isRight) keep(symbol);
-    if (isNew) document.querySelector(`[data-focus=rung${at()}]`).classList.add("done");
+    if (isNew) {
+      document.querySelector(`[data-focus=rung${at()}]`).classList.add("done");
+      document.querySelector(".ladder .intro").textContent = text.intro(solved().size, RUNGS.length);
+    }
     const { machine } = App, verdict = isRight ? text.right(at() === RUNGS.length) : ringing.length ? text.rings(ringing.length, ringing.map(({ id }) => Strings.detectors[id].name)) : text.unseen;
     document.querySelector(".verdict-of-line").replaceChildren(element("p", { class: `verdict ${isRight ? "right" : "wrong"}` }, `${isRight ? "✓" : "✗"} ${verdict}`),
+      ...ringing.map(({ id }) => element("p", { class: "note" }, `${Strings.detectors[id].name}: ${Strings.detectors[id].text}`)),
       isRight && at() < RUNGS.length ? button(text.next, () => go(at() + 1), { class: "primary", "data-focus": "next-rung" })
         : element("details", {}, element("summary", {}, Strings.line.show), element("p", { class: "formula" }, Dom.formula(Show.equation(machine.get(name).definition, machine)))));
   }

@@ -163,12 +163,12 @@ const TourView = (() => {
   function summary({ roads, w, dW, key }) {
     const text = Strings.tour.end, { machine, heaviest: { i, share }, all } = roads;
     const home = machine.indexOf(dW.name, dW.flat).join(", "), count = all.length.toLocaleString(Strings.language);
-    const ours = [text.ours(App.tokenText(w), key(i), Strings.home.percent(share)), text.features(machine.sizes.C)];
+    const ours = text.ours(App.tokenText(w), key(i), Strings.home.percent(share));
     const toLadder = element("a", { href: App.link({ view: "home" }), onclick: (event) => App.instead(event, Ladder.focus) }, Strings.ladder.title);
     const doors = [toLadder, element("a", { href: App.link({ view: "break" }) }, Strings.views.break), ...["README", "one_sitting"].map((page, n) => onSite(page, text.doors[n], text.doors[n]))];
     return element("article", { class: "end" }, element("h2", { tabindex: -1 }, text.title),
       element("p", { class: "sentence" }, rich(text.text(home, count))), Roads.picture(roads, Math.min(1050, window.innerWidth - (window.innerWidth > 899 ? 470 : 44))),
-      share > 0 && [text.balance(Show.number(roads.dW)), ours.join(" ")].map((each) => element("p", { class: "sentence" }, rich(each))),
+      share > 0 && [text.balance(Show.number(roads.dW)), ours].map((each) => element("p", { class: "sentence" }, rich(each))),
       element("ul", {}, doors.map((to, n) => element("li", {}, to, " ", text.lead[n]))),
       onward(button(text.again, () => { answers.clear(); go(1); })));
   }
