@@ -108,7 +108,7 @@ const Roads = (() => {
     return element("figure", { class: "roads" }, element("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": text.picture(Strings.home.percent(heaviest.share)) },
       [...all].sort((a, b) => (a === heaviest) - (b === heaviest)).map(ribbon), names, inRow,
       Object.values(text.floors).map((words, n) => element("text", { x: 0, y: heights[n] + 14, class: "floor" }, words)),
-      width > WIDE && label(text.own(percent(heaviest.share)), (floors[1].get(heaviest) + floors[2].get(heaviest)) / 2, (heights[1] + heights[2]) / 2, "stop"),
+      label(text.own(percent(heaviest.share)), (floors[1].get(heaviest) + floors[2].get(heaviest)) / 2, (heights[1] + heights[2]) / 2, "stop"),
       label(text.weight(`${x}, ${h * D + q}`, Show.number(dW)), width / 2, heights[4] + 18, "stop")));
   }
 
