@@ -130,6 +130,7 @@ def test_each_ribbon_is_as_thick_as_its_share_and_ours_is_the_heaviest(page):
     assert sum(kind.startswith("against") for kind, _ in ribbons) == sum(share < -5e-4 for share in shares)
     assert ribbons[-1] == ["along ours", widths.max()]
     assert "it brings 112 %" in page.text("main")
+    assert "our road: +112 %" in page.script("return document.querySelector('.roads').textContent")
     dW = page.script("return Show.number(Stations.road(App.machine).roads.dW)")
     assert f"On each level they add up to 100 %, which is {dW}." in page.text("main")
     rows = page.script("return [...document.querySelectorAll('.roads .stop')].map((text) => text.textContent)")
