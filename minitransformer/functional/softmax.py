@@ -59,7 +59,7 @@ def drop_negligible(s: xp.ndarray) -> None:
     """
     if backend_name() == "numpy":
         negligible = s.real < math.log(xp.finfo(s.dtype).tiny) / 2
-        if negligible.any():  # to ask costs a third of a copy
+        if negligible.any():  # to ask costs less than a copy
             xp.copyto(s, -xp.inf, where=negligible)
 
 

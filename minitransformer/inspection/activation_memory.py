@@ -12,7 +12,7 @@ import numpy as np
 from minitransformer.backend import use_backend
 from minitransformer.config import Seq2SeqConfig, TransformerConfig
 from minitransformer.core import Layer, Parameter
-from minitransformer.layers.since_2017.attention_kinds import LONG, CausalAttention, TiledAttention
+from minitransformer.layers.since_2017.attention_kinds import CausalAttention, TiledAttention, in_tiles
 from minitransformer.layers.since_2017.recompute import recomputed
 from minitransformer.models.before_2017.recurrent import Seq2Seq
 from minitransformer.models.transformer import Transformer
@@ -53,8 +53,9 @@ def kept_activations(
     real = _with_products({**_real_sizes(config), "B": batch, "S": source_length, "T": target_length})
     letters_of = {length: letters for letters, length in _with_products(_small_sizes(config)).items()}
     rows: dict[str, Kept] = {}
+    tiles = in_tiles(target_length)  # on the backend of the caller
     with use_backend("numpy"):
-        step = _small_step(config, kind, recompute, in_tiles=target_length >= LONG)
+        step = _small_step(config, kind, recompute, tiles)
     for name, array in _distinct_arrays(step):
         letters = tuple("1" if length == 1 else letters_of[length] for length in array.shape)
         shape = tuple(1 if letter == "1" else real[letter] for letter in letters)
@@ -150,15 +151,15 @@ def _small_model(config: TransformerConfig, kind: type[Any]) -> Any:
 
 
 def _small_step(
-    config: TransformerConfig, kind: type[Layer], recompute: bool, in_tiles: bool
+    config: TransformerConfig, kind: type[Layer], recompute: bool, tiles: bool
 ) -> tuple[list[Parameter], dict[str, Any]]:
     """The parameters of a small model with the same layers, and what it keeps when the loss is computed.
 
-    Logits are not kept: `blockwise_loss` makes and drops them a block at a time. `in_tiles` says whether the target is
-    so long that causal attention computes it in tiles.
+    Logits are not kept: `blockwise_loss` makes and drops them a block at a time. With `tiles`, causal attention is in
+    tiles, as that to a long target is.
     """
     model = _small_model(config, kind)
-    if in_tiles:
+    if tiles:
         _put_in_tiles(model)
     model = recomputed(model) if recompute else model
     source, target = (np.ones((SMALL["B"], SMALL[letter]), int) for letter in "ST")

@@ -7,7 +7,7 @@ from minitransformer.config import TransformerConfig
 from minitransformer.core import Layer
 from minitransformer.functional.cross_entropy import BLOCK
 from minitransformer.inspection.activation_memory import count_parameters, kept_activations
-from minitransformer.layers.since_2017.attention_kinds import LONG
+from minitransformer.layers.since_2017.attention_kinds import in_tiles
 from minitransformer.layers.since_2017.blockwise import most_logits
 from minitransformer.models.since_2017.gpt import GPT
 from minitransformer.models.transformer import Transformer
@@ -58,7 +58,7 @@ def training_memory(
     tests/inspection/test_memory_estimate.py checks that the estimate is within a fifth of the peak of a training
     process.
     """
-    in_tiles = kind is GPT and lengths[-1] >= LONG
+    all_weights = config.attention == "full" and not (kind is GPT and in_tiles(lengths[-1]))
     one_copy = FLOAT * count_parameters(config, kind)
     source, target = lengths[0], lengths[-1]
     kept = kept_activations(config, rows, source, target, kind)
@@ -70,7 +70,7 @@ def training_memory(
         moments=2 * one_copy // shards,
         averages=averages * one_copy,
         kept=_bytes(kept),
-        work=_work(config, rows, max(lengths), num_threads, again, config.attention == "full" and not in_tiles),
+        work=_work(config, rows, max(lengths), num_threads, again, all_weights),
         saving=one_copy * (1 + 2 * ARRAYS_SAVED),  # the weights, the bytes of every array, the whole file
     )
 

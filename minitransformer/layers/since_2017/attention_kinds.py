@@ -167,7 +167,7 @@ class CausalAttention(TiledAttention):
         self, q: xp.ndarray, k: xp.ndarray, v: xp.ndarray, allowed: xp.ndarray | None = None, **options: Any
     ) -> tuple[xp.ndarray, Any]:
         """As `FullAttention.forward`."""
-        kind = TiledAttention if _in_tiles(q) else IncrementalAttention
+        kind = TiledAttention if in_tiles(q.shape[2]) else IncrementalAttention
         return kind.forward(self, q, k, v, allowed, **options)
 
     def backward(self, dy: xp.ndarray, cache: Any) -> tuple[xp.ndarray, xp.ndarray, xp.ndarray, xp.ndarray | None]:
@@ -176,12 +176,13 @@ class CausalAttention(TiledAttention):
         return kind.backward(self, dy, cache)
 
     def _attend_new(self, q, k, v, allowed, bias, scale):
-        kind = TiledAttention if _in_tiles(q) else IncrementalAttention
+        kind = TiledAttention if in_tiles(q.shape[2]) else IncrementalAttention
         return kind._attend_new(self, q, k, v, allowed, bias, scale)
 
 
-def _in_tiles(q):
-    return q.shape[2] >= LONG and backend_name() == "numpy"
+def in_tiles(queries: int) -> bool:
+    """Whether causal attention computes so many queries in tiles."""
+    return queries >= LONG and backend_name() == "numpy"
 
 
 class LinearAttention:

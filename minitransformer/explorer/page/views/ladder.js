@@ -6,7 +6,7 @@ const Ladder = (() => {
   const { element, button } = Dom;
   const text = Strings.ladder;
   const KEPT = "minitransformer ladder";
-  const RUNGS = [ // the array to write, the kind of its place, the arrays of the forward pass that say what it is, and what came back
+  const RUNGS = [ // the array to write, the kind of its place, the arrays of the forward pass that say what it is, and what the line needs
     ["dz", "output", ["p", "loss", "L"], "p, p_star, share"], ["ds", "attention", ["p"], "p, dp"], ["dv", "attention", ["o"], "p, do"], ["dq", "attention", ["s"], "k, ds"],
     ["da", "ffn", ["r"], "a, dr"], ["dx", "norm", ["x_hat", "y"], "x_hat, sigma, dx_hat"], ["dW_q", "attention", ["q"], "x, dq"],
     ["dE", "matrix", ["output.z", "target.e", "source.e"], "DZ, DE_TARGET, DE_SOURCE"],
