@@ -4,9 +4,8 @@ from typing import Any, NamedTuple
 
 from minitransformer.backend import fused, xp
 from minitransformer.checks import check_integer, check_numbers, check_rate, check_shape, check_targets
-from minitransformer.functional.reductions import row_max, row_mean, row_sum
+from minitransformer.functional.reductions import blocks, row_max, row_mean, row_sum
 
-BLOCK = 2**18  # logits per block: they are read four times, and should stay in the processor's cache meanwhile
 NOT_AN_ID = -1  # the padding of a model that has none
 
 
@@ -61,7 +60,7 @@ def _cross_entropy(logits, targets, smoothing, pad, overwrite):
     share /= xp.maximum(share.sum(), 1)
     targets = targets * counts  # padding may lie outside the vocabulary
     losses = xp.empty(len(p), p.dtype)
-    for rows in _blocks(p):
+    for rows in blocks(p):
         losses[rows] = softmax_and_losses(p[rows], targets[rows], smoothing)
     return xp.where(counts, losses, 0) @ share, p, share  # the loss of padding may be infinite: times 0 it is NaN
 
@@ -81,7 +80,7 @@ def cross_entropy_backward(dloss: Any, cache: CrossEntropyCache) -> xp.ndarray:
 def _cross_entropy_backward(dloss, p, targets, share, smoothing, overwrite):
     dz = p if overwrite else p.copy()
     targets = targets * (share > 0)  # as in forward
-    for rows in _blocks(dz):
+    for rows in blocks(dz):
         dz_rows = dz[rows]
         dz_rows -= smoothing / dz.shape[-1]
         dz_rows[xp.arange(len(dz_rows)), targets[rows]] -= 1.0 - smoothing  # one entry per row: no index occurs twice
@@ -109,10 +108,3 @@ def softmax_and_losses(z: xp.ndarray, targets: xp.ndarray, smoothing: float) -> 
     z /= total[:, None]
     lost = others - (total - likely)
     return xp.log(total) + lost / total - (1.0 - smoothing) * right - smoothing * mean
-
-
-def _blocks(rows: xp.ndarray) -> list[slice]:
-    """Slices that cut (N, V) into blocks of about BLOCK numbers."""
-    N, V = rows.shape
-    step = max(1, BLOCK // V)
-    return [slice(start, start + step) for start in range(0, N, step)]

@@ -1,13 +1,16 @@
 """Sums, means and maxima along one axis, in the forms that are fast for the short rows of a Transformer.
 
 NumPy's own reductions have a cost per row. A product with a vector of ones, or a maximum over columns, does not. Every
-docstring gives the plain form.
+docstring gives the plain form. `blocks` keeps the rows of a formula with several steps in the processor's cache.
 """
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
 from minitransformer.backend import backend_name, xp
 
+BLOCK = 2**17  # numbers that stay in the cache of one processor for some steps
 LONG = 1024  # features: for longer rows NumPy's own sum is as fast
 NARROW = 24  # features: for longer rows NumPy's own maximum is faster
 FEW = 4096  # numbers: in smaller arrays only the number of calls counts
@@ -71,3 +74,21 @@ def column_sum(x: xp.ndarray) -> xp.ndarray:
 def column_dot(x: xp.ndarray, y: xp.ndarray) -> xp.ndarray:
     """(x * y).sum(axis=0)        x and y (N, C) -> (C,)"""
     return xp.einsum("nc,nc->c", x, y)
+
+
+def blocks(x: xp.ndarray, above: int = 0) -> Iterator[Any]:
+    """for block in blocks(x): step(x[block])        instead of step(x), where each row is computed by itself
+
+    The indices cut x (..., C) into views of whole rows, of about BLOCK numbers: a formula of several steps finds them
+    in the processor's cache from the second step on. There is one block on a GPU, and if x has at most `above` numbers.
+    """
+    whole = backend_name() != "numpy" or x.ndim < 2 or x.size <= max(above, BLOCK)
+    return iter([...]) if whole else _cut(x.shape)
+
+
+def _cut(shape):
+    of_one = math.prod(shape[1:])
+    step = max(1, BLOCK // of_one)
+    for start in range(0, shape[0], step):
+        for others in _cut(shape[1:]) if of_one > BLOCK and len(shape) > 2 else [()]:
+            yield slice(start, start + step), *others

@@ -4,7 +4,9 @@ import math
 
 from minitransformer.backend import backend_name, fused, xp
 from minitransformer.checks import check_mask, check_numbers
-from minitransformer.functional.reductions import row_dot, row_max, row_sum
+from minitransformer.functional.reductions import blocks, row_dot, row_max, row_sum
+
+MANY = 2**21  # numbers: fewer are in the cache as they are
 
 
 def softmax(
@@ -34,10 +36,17 @@ def softmax(
 @fused
 def _softmax(scores, allowed, overwrite):
     p = scores if overwrite else scores.copy()
-    if allowed is not None:
-        xp.copyto(p, -xp.inf, where=~allowed)
+    forbidden = None if allowed is None else xp.broadcast_to(~allowed, p.shape)
+    for block in blocks(p, MANY):
+        _softmax_in_place(p[block], None if forbidden is None else forbidden[block])
+    return p
+
+
+def _softmax_in_place(p, forbidden):
+    if forbidden is not None:
+        xp.copyto(p, -xp.inf, where=forbidden)
     largest = row_max(p)
-    empty = None if allowed is None else _empty_rows(largest, allowed, p.shape)
+    empty = None if forbidden is None else _empty_rows(largest, forbidden)
     if empty is not None:
         largest[empty] = 0  # -inf - 0 is -inf, where -inf - -inf would be NaN
     p -= largest
@@ -47,7 +56,6 @@ def _softmax(scores, allowed, overwrite):
     if empty is not None:
         total[empty] = 1  # 0 / 1
     p /= total
-    return p
 
 
 def drop_negligible(s: xp.ndarray) -> None:
@@ -63,7 +71,7 @@ def drop_negligible(s: xp.ndarray) -> None:
             xp.copyto(s, -xp.inf, where=negligible)
 
 
-def _empty_rows(largest, allowed, shape):
+def _empty_rows(largest, forbidden):
     """The rows in which nothing is allowed -> boolean (..., 1), or None if there are certainly none.
 
     Their largest allowed score is -inf. So is that of a row in which all allowed scores have overflowed to -inf, but it
@@ -72,7 +80,7 @@ def _empty_rows(largest, allowed, shape):
     lowest = largest == -xp.inf
     if backend_name() == "numpy" and not lowest.any():  # a GPU would have to wait for the answer
         return None
-    return lowest & ~xp.broadcast_to(allowed, shape).any(axis=-1, keepdims=True)
+    return lowest & forbidden.all(axis=-1, keepdims=True)
 
 
 @fused

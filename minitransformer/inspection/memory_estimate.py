@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from minitransformer.config import TransformerConfig
 from minitransformer.core import Layer
-from minitransformer.functional.cross_entropy import BLOCK
+from minitransformer.functional.reductions import BLOCK
 from minitransformer.inspection.activation_memory import count_parameters, kept_activations
 from minitransformer.layers.since_2017.attention_kinds import in_tiles
 from minitransformer.layers.since_2017.blockwise import most_logits

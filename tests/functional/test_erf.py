@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from minitransformer.functional.since_2017.erf import BLOCK, erf
+from minitransformer.functional.reductions import BLOCK
+from minitransformer.functional.since_2017.erf import erf
 from tests.helpers import device, host, relative_error, same
 
 

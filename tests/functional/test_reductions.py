@@ -84,3 +84,16 @@ def test_the_sum_of_a_row_as_long_as_a_vocabulary_keeps_its_digits():
     x = np.full((2, 2**18), 0.1, np.float32)
     expected = np.full((2, 1), math.fsum(x[0].tolist()))
     assert relative_error(reductions.row_sum(device(x)), expected) <= 1e-6
+
+
+@pytest.mark.host_only
+@pytest.mark.parametrize("shape", [(23, 7), (2, 3, 5, 7), (1, 1, 11, 7), (4, 0, 7), (30,), ()])
+def test_blocks_visit_each_row_once_and_hold_few_rows(monkeypatch, shape):
+    monkeypatch.setattr(reductions, "BLOCK", 15)  # two rows of 7
+    visits = np.zeros(shape, int)
+    for block in reductions.blocks(visits):
+        visits[block] += 1
+        assert visits[block].size <= 14 or len(shape) < 2
+        assert visits[block].shape[-1:] == shape[-1:]
+    assert (visits == 1).all()
+    assert len(list(reductions.blocks(visits, above=visits.size))) == 1

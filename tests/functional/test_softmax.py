@@ -1,5 +1,6 @@
 """softmax turns each row of scores into weights that sum to 1, and a mask takes entries out as if they were absent."""
 
+import importlib
 import math
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from minitransformer.backend import use_backend
 from minitransformer.functional import (
+    reductions,
     scaled_dot_product_attention,
     scaled_dot_product_attention_backward,
     softmax,
@@ -90,6 +92,18 @@ def test_softmax_with_overwrite_writes_into_the_array_of_the_scores():
     own = scores.copy()
     assert softmax(own, allowed, overwrite=True)[0] is own
     assert same(own, softmax(scores, allowed)[0])
+
+
+@pytest.mark.parametrize("rows", [1, 3, T, 2 * T])
+def test_weights_are_the_same_in_blocks_of_any_size(monkeypatch, rows):
+    _, allowed, _ = example()
+    scores = random_array(np.random.default_rng(4), 3, B, T, S)  # one mask for three
+    whole = [softmax(scores, mask)[0] for mask in (None, allowed, allowed[:, :, :1])]
+    # the package's attribute of this name is the function
+    monkeypatch.setattr(importlib.import_module("minitransformer.functional.softmax"), "MANY", 0)
+    monkeypatch.setattr(reductions, "BLOCK", rows * S)
+    for mask, p in zip((None, allowed, allowed[:, :, :1]), whole, strict=True):
+        assert relative_error(softmax(scores, mask)[0], p) <= 1e-14
 
 
 @pytest.mark.parametrize("mask", [None, np.array([True, True, False])])

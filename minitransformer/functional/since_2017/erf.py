@@ -5,9 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from minitransformer.backend import backend_name, xp
-
-BLOCK = 2**16  # numbers per block on the host: they should stay in the processor's cache for some twenty steps
+from minitransformer.backend import xp
+from minitransformer.functional.reductions import blocks
 
 
 class Fit(NamedTuple):
@@ -71,18 +70,16 @@ def erf(x: xp.ndarray, scale: float = 1.0) -> xp.ndarray:
     fit = SINGLE if x.dtype.itemsize == 4 else DOUBLE
     above = [a * scale ** (2 * k + 1) for k, a in enumerate(fit.above)]
     below = [b * scale ** (2 * k) for k, b in enumerate(fit.below)]
-    F = x.shape[-1] if x.ndim else 1
     y = xp.empty(x.shape, x.dtype)
-    x_rows, y_rows = x.reshape(-1, F), y.reshape(-1, F)
-    limit = xp.full(F, fit.limit / scale**2, x.dtype)  # an array: NumPy's minimum is five times slower with a number
-    for rows in _blocks(x_rows):
-        z, t = x_rows[rows], y_rows[rows]
-        u = z * z
-        xp.minimum(u, limit, out=u)  # beyond the limit the quotient stays constant: tanh is 1, and no power overflows
+    # an array: NumPy's minimum is five times slower with a number
+    limit = xp.full(x.shape[-1:], fit.limit / scale**2, x.dtype)
+    for block in blocks(x):
+        z = x[block]
+        u = xp.minimum(z * z, limit)  # beyond the limit the quotient stays constant: tanh is 1, and no power overflows
         quotient = _polynomial(above, u)
         quotient /= _polynomial(below, u)
         quotient *= z
-        xp.tanh(quotient, out=t)
+        xp.tanh(quotient, out=y[block])
     return y
 
 
@@ -113,10 +110,3 @@ def normal_pdf(x: xp.ndarray) -> xp.ndarray:
     xp.exp(p, out=p)
     p *= 1.0 / math.sqrt(2.0 * math.pi)
     return p
-
-
-def _blocks(rows: xp.ndarray) -> list[slice]:
-    """Slices that cut (N, F) into blocks of about BLOCK numbers; on a GPU there is one block."""
-    N, F = rows.shape
-    step = max(1, BLOCK // F) if backend_name() == "numpy" else max(1, N)
-    return [slice(start, start + step) for start in range(0, N, step)]
