@@ -32,7 +32,7 @@ from minitransformer.models import (
     bert_config,
     gpt_config,
 )
-from minitransformer.models.changed import changed_layers
+from minitransformer.models.changed import changed_layers, check_used
 from minitransformer.training import (
     Checkpointer,
     Stopped,
@@ -637,3 +637,20 @@ def test_a_layer_that_returns_another_shape_is_named(norm):
     model.blocks.layers[1].feed_forward.sublayer = layer
     with pytest.raises(ValueError, match=rf"OwnNetwork returned an array of shape \(1, 4, 1\), and got \(1, 4, {C}\)"):
         model(np.ones((1, 4), int))
+
+
+def test_training_refuses_a_layer_that_nothing_calls():
+    model = GPT(gpt_config(V, d_model=C, num_heads=3, d_ff=F, num_layers=2, max_len=9))
+    model.probe = OwnNetwork()  # a loss may call it
+    check_used(model)
+    model.blocks.layers[1].ffn = OwnNetwork()
+    wrong = "blocks.layers.1.ffn is never used: EncoderLayer has self_attention and feed_forward, and no ffn"
+    with pytest.raises(ValueError, match=wrong):
+        train(model, None, settings=TrainingSettings(steps=1))
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_layer_in_the_place_of_another_is_used(change):
+    model = MODELS["GPT"]("pre")
+    CHANGES[change][0](model)
+    check_used(model)

@@ -37,10 +37,32 @@ def changed_layers(model: Any) -> dict[str, str]:
     return {layer.partition(".")[2]: layers[layer] for layer in found}
 
 
+def check_used(model: Any) -> None:
+    """Raise ValueError for a layer that was added to one of the library's layers, such as under a misspelled name.
+
+    A layer calls what its own class knows, so this one would get no gradient, and nobody would notice.
+    """
+    built, own = getattr(model, "as_built", {}), describe(model)
+    for place in own:
+        around, _, name = place.rpartition(".")
+        owner = built.get(around)
+        if place in built or not _is_layer(own[place]) or not _is_layer(owner) or around == "model":
+            continue
+        if own[around] == owner and is_library(owner):
+            known = (there.rpartition(".") for there, thing in built.items() if _is_layer(thing))
+            names = " and ".join(known_name for place_around, _, known_name in known if place_around == around)
+            raise ValueError(f"{place} is never used: {owner.__name__} has {names}, and no {name}")
+
+
 def _counts(place, own):
     """Whether what has been added there is a layer, or hides what the class around it has, such as its `forward`."""
     around, _, name = place.rpartition(".")
-    return (isinstance(own[place], type) and issubclass(own[place], Layer)) or hasattr(own[around], name)
+    return _is_layer(own[place]) or hasattr(own[around], name)
+
+
+def _is_layer(there):
+    """Whether this is the class of a layer."""
+    return isinstance(there, type) and issubclass(there, Layer)
 
 
 def _layer_of(place, layers):

@@ -12,6 +12,7 @@ from minitransformer.config import special_ids
 from minitransformer.core import Layer
 from minitransformer.data.task import EpochTask, Task
 from minitransformer.layers.losses import CrossEntropyLoss, loss_for
+from minitransformer.models.changed import check_used
 from minitransformer.system.process import limit_threads
 from minitransformer.system.progress import tqdm
 from minitransformer.system.signals import Postponed
@@ -194,11 +195,12 @@ def train(
     Ctrl-C waits for the end of the step: model, optimizer and averages are those after a whole step when it raises
     KeyboardInterrupt. A second Ctrl-C ends the step at once; an optimizer that it left halfway refuses the next step.
 
-    Raises NotFiniteError for a loss or gradient that is not finite, before it reaches the weights (on a GPU later, see
-    Diagnostics).
+    Raises ValueError for a layer that nothing in the model calls, and NotFiniteError for a loss or gradient that is not
+    finite, before it reaches the weights (on a GPU later, see Diagnostics).
     """
     settings, optimizer = settings or TrainingSettings(), optimizer or Adam(model.parameters())
     plan, strategy = plan or Plan(settings.steps, schedule, averaging), strategy or Strategy(num_threads)
+    check_used(model)
     if checkpointer:
         checkpointer.check(model)
     run = TrainingRun(model, data, optimizer, loss_fn or loss_for(model), settings, plan, strategy, resume)
