@@ -101,7 +101,7 @@ def run(arguments: argparse.Namespace) -> tuple[int, Any]:
 
 def collect(arguments: argparse.Namespace) -> list[tuple[str, Callable[[], AnyReport]]]:
     """(name, check) for everything that the command line names."""
-    own = [name for name in arguments.names if ".py:" in name or name.endswith(".py")]
+    own = [name for name in arguments.names if ":" in name or name.endswith(".py")]
     names = [name for name in arguments.names if name not in own and name != "base"]
     subjects = select_subjects(names) if names or not arguments.names else []
     options = {"max_entries": 0} if arguments.quick else {}

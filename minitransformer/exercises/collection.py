@@ -68,4 +68,4 @@ def _suggest(name: str, exercises: list[Exercise]) -> str:
     similar = {names[alias]: None for alias in difflib.get_close_matches(name, names)}
     if similar:
         return f"did you mean {' or '.join(similar)}?"
-    return f"lessons with exercises: {', '.join(sorted({exercise.lesson for exercise in exercises}))}"
+    return f"lessons {exercises[0].lesson} to {exercises[-1].lesson} have exercises"

@@ -4,6 +4,7 @@ A `Subject` is one row. It says how to build a `Problem`: a differentiable funct
 gradient checks, the property tests, the protocol tests and the comparison with PyTorch all start from such Problems.
 """
 
+import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -193,12 +194,14 @@ def register(
 def select_subjects(names: list[str]) -> list[Subject]:
     """The rows whose first word is in `names`, in the order of the table; all rows if `names` is empty.
 
-    Raises ValueError for an unknown name, and lists those that exist.
+    Raises ValueError for an unknown name, with a similar one, or with all that exist.
     """
     groups = dict.fromkeys(subject.group for subject in SUBJECTS.values())
     for name in names:
         if name not in groups:
-            raise ValueError(f"there is no gradient check called {name!r}; choose from: base, {', '.join(groups)}")
+            close = difflib.get_close_matches(name, groups, n=1)
+            known = f"did you mean {close[0]}?" if close else f"choose from: base, {', '.join(groups)}"
+            raise ValueError(f"there is no gradient check called {name!r}; {known}")
     return [subject for subject in SUBJECTS.values() if not names or subject.group in names]
 
 
