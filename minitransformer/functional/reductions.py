@@ -76,13 +76,13 @@ def column_dot(x: xp.ndarray, y: xp.ndarray) -> xp.ndarray:
     return xp.einsum("nc,nc->c", x, y)
 
 
-def blocks(x: xp.ndarray, above: int = 0) -> Iterator[Any]:
+def blocks(x: xp.ndarray) -> Iterator[Any]:
     """for block in blocks(x): step(x[block])        instead of step(x), where each row is computed by itself
 
     The indices cut x (..., C) into views of whole rows, of about BLOCK numbers: a formula of several steps finds them
-    in the processor's cache from the second step on. There is one block on a GPU, and if x has at most `above` numbers.
+    in the processor's cache from the second step on. On a GPU there is one block.
     """
-    whole = backend_name() != "numpy" or x.ndim < 2 or x.size <= max(above, BLOCK)
+    whole = backend_name() != "numpy" or x.ndim < 2 or x.size <= BLOCK
     return iter([...]) if whole else _cut(x.shape)
 
 

@@ -36,8 +36,13 @@ def softmax(
 @fused
 def _softmax(scores, allowed, overwrite):
     p = scores if overwrite else scores.copy()
-    forbidden = None if allowed is None else xp.broadcast_to(~allowed, p.shape)
-    for block in blocks(p, MANY):
+    forbidden = None if allowed is None else ~allowed
+    if p.size <= MANY:
+        _softmax_in_place(p, forbidden)
+        return p
+    if forbidden is not None:
+        forbidden = xp.broadcast_to(forbidden, p.shape)
+    for block in blocks(p):
         _softmax_in_place(p[block], None if forbidden is None else forbidden[block])
     return p
 

@@ -96,4 +96,3 @@ def test_blocks_visit_each_row_once_and_hold_few_rows(monkeypatch, shape):
         assert visits[block].size <= 14 or len(shape) < 2
         assert visits[block].shape[-1:] == shape[-1:]
     assert (visits == 1).all()
-    assert len(list(reductions.blocks(visits, above=visits.size))) == 1
