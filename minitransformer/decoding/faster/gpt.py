@@ -5,10 +5,12 @@ from typing import Any
 import numpy as np
 
 from minitransformer.backend import to_device, xp
-from minitransformer.decoding.faster.folded import FEW, FoldedGPT, fold
+from minitransformer.decoding.faster.folded import FoldedGPT, fold
 from minitransformer.decoding.faster.states import ModelState, allowed_for_new, extend
 from minitransformer.decoding.rereading import check_rows
 from minitransformer.layers.since_2017.kv_cache import make_kv_caches
+
+FEW = 8  # new tokens of a text: so many are read with folded weights
 
 
 class GPTState(ModelState):
