@@ -1,6 +1,6 @@
 """Recurrent layers: LSTM and GRU, stacked, in one direction or two."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,11 +88,26 @@ class RecurrentStack(Layer):
     starts at the last token of each sequence, as with PyTorch's packed sequences.
     """
 
-    directions: list[RecurrentDirection]  # of the first layer, then of the second, ...
     letters: str  # of the arrays in the state
+    direction: type[RecurrentDirection]
 
-    def __init__(self, directions: Sequence[RecurrentDirection], num_layers: int, dropout_rate: float) -> None:
-        self.directions = list(directions)
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        *,
+        num_layers: int = 1,
+        bidirectional: bool = False,
+        dropout_rate: float = 0.0,
+        rng: np.random.Generator | None = None,
+        dtype: DTypeLike = np.float32,
+    ) -> None:
+        for name, value in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
+            check_integer(name, value, least=1)
+        ways = (False, True) if bidirectional else (False,)  # whether it reads from the end
+        widths = [input_size] + (num_layers - 1) * [len(ways) * hidden_size]
+        # of the first layer, then of the second, ...
+        self.directions = [self.direction(I, hidden_size, way, rng, dtype) for I in widths for way in ways]
         self.dropout = Dropout(dropout_rate)
         self.num_layers = num_layers
 
@@ -183,30 +198,17 @@ class LSTM(RecurrentStack):
     """Long short-term memory: `functional.lstm` in `num_layers` layers of `hidden_size` = R units in each direction.
 
     The forget gate's bias starts at `forget_bias`. At 1 the gate starts mostly open, so gradients reach far from the
-    first step on (Gers et al. 2000; Jozefowicz et al. 2015); PyTorch starts it at about 0. Raises ValueError or
-    TypeError for sizes that are not whole numbers of at least 1 and a dropout rate outside [0, 1), and forward for
-    arrays that do not fit.
+    first step on (Gers et al. 2000; Jozefowicz et al. 2015); PyTorch starts it at about 0. The other options are those
+    of `GRU`. Raises ValueError or TypeError for sizes that are not whole numbers of at least 1 and a dropout rate
+    outside [0, 1), and forward for arrays that do not fit.
     """
 
-    letters = "hc"
+    letters, direction = "hc", LSTMDirection
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        *,
-        num_layers: int = 1,
-        bidirectional: bool = False,
-        dropout_rate: float = 0.0,
-        forget_bias: float = 1.0,
-        rng: np.random.Generator | None = None,
-        dtype: DTypeLike = np.float32,
-    ) -> None:
-        plan = _plan(input_size, hidden_size, num_layers, bidirectional)
-        directions = [LSTMDirection(size, hidden_size, back, rng, dtype) for size, back in plan]
-        for direction in directions:
+    def __init__(self, input_size: int, hidden_size: int, *, forget_bias: float = 1.0, **options: Any) -> None:
+        super().__init__(input_size, hidden_size, **options)
+        for direction in self.directions:
             direction.b.data[2 * hidden_size : 3 * hidden_size] = forget_bias
-        super().__init__(directions, num_layers, dropout_rate)
 
 
 class GRU(RecurrentStack):
@@ -215,29 +217,4 @@ class GRU(RecurrentStack):
     Errors as for `LSTM`.
     """
 
-    letters = "h"
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        *,
-        num_layers: int = 1,
-        bidirectional: bool = False,
-        dropout_rate: float = 0.0,
-        rng: np.random.Generator | None = None,
-        dtype: DTypeLike = np.float32,
-    ) -> None:
-        plan = _plan(input_size, hidden_size, num_layers, bidirectional)
-        directions = [GRUDirection(size, hidden_size, back, rng, dtype) for size, back in plan]
-        super().__init__(directions, num_layers, dropout_rate)
-
-
-def _plan(input_size, hidden_size, num_layers, bidirectional):
-    """(width of the input, whether it reads from the end) of each direction of each layer."""
-    for name, value in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
-        check_integer(name, value, least=1)
-    ways = (False, True) if bidirectional else (False,)
-    return [
-        (input_size if layer == 0 else len(ways) * hidden_size, back) for layer in range(num_layers) for back in ways
-    ]
+    letters, direction = "h", GRUDirection
