@@ -144,10 +144,10 @@ def _with_products(lengths):
 def _small_model(config: TransformerConfig, kind: type[Any]) -> Any:
     P = _small_sizes(config)
     sizes = {"vocab_size": P["V"], "d_model": P.get("C", P["H"] * P["D"]), "d_ff": P["F"], "max_len": P["L"]}
-    heads = {"num_heads": P["H"], "num_kv_heads": P["G"], "d_k": P.get("K"), "d_v": P["D"] if config.d_v else None}
+    heads = {"num_heads": P["H"], "num_kv_heads": config.num_kv_heads and P["G"], "d_v": config.d_v and P["D"]}
     experts = config.experts and dataclasses.replace(config.experts, count=SMALL_E, per_token=SMALL_E)
-    small = dataclasses.replace(config, **sizes, **heads, experts=experts, padding=0, start=1)  # in every vocabulary
-    return kind(small, seed=None)
+    options = {"d_k": P.get("K"), "experts": experts, "padding": 0, "start": 1}  # ids that every vocabulary has
+    return kind(dataclasses.replace(config, **sizes, **heads, **options), seed=None)
 
 
 def _small_step(

@@ -120,6 +120,7 @@ def test_kept_activations_of_recomputed_layers_are_their_inputs(kind, layers):
 CASES = {
     "many short sequences": (Transformer, config_of(dropout=0.1), 200, 10),
     "dropout of the attention": (Transformer, config_of(max_len=200, attention_dropout=0.1), 3, 200),
+    "long sentences": (Transformer, config_of(max_len=600, dropout=0.1), 2, 600),
     "many tokens to choose from": (Transformer, config_of(vocab_size=5000), 20, 30),
     "logits in several blocks": (GPT, gpt_config(40_000, d_model=16, num_heads=2, d_ff=32, num_layers=1), 10, 40),
     "more weights than activations": (Transformer, config_of(d_model=128, d_ff=1024, vocab_size=3000), 4, 10),
