@@ -50,7 +50,7 @@ FIGURES = {
             "bench_curves.png": "curves",
             "bench_decoding.png": "decoding",
             "bench_speculative.png": "speculative",  # of the two runs that docs/benchmarks.md trains
-            "bench_scaling.png": "step-growth --seconds 5",
+            "bench_scaling.png": "step-growth",
             "scaling.png": "communication --seconds 20",
             "preferences.png": "preferences",
             "compare_attention.png": "attention-kinds",

@@ -128,7 +128,7 @@ CONSTANTS = {
     since_2017: {"WIDTH": 8, "QUICK_STEPS": 2, "TESTED": {64: 4, 256: 3}, "ROUNDS": 1},
     speculative: {"GAMMAS": range(1, 3), "TEXTS": 2, "REPEATS": 1},
     speedrun: {"MARKS": 2, "GLANCE": 2, "CHANGES": {"2017": (True, {}), "Muon, faster start": (True, {"muon": 3.0})}},
-    step_growth: {"GROWTH": {"batch": ((1, 2), 1), "d_model": ((32, 64), 2)}},
+    step_growth: {"GROWTH": {"length": ((8, 16), 2), "d_model": ((32, 64), 2)}},
     steps: {"RECURRENT": (3, 2, 3, 3)},
     superposition: {"TRIED": 3, "STEPS": 4, "TESTED": 9},
     table1: {"LENGTHS": (8, 16), "SECONDS_PER_LENGTH": 0.0, "DISTANCE": 8, "TOKENS": 16, "WIDTH": 16},
@@ -148,6 +148,16 @@ def sums_of(launcher, count, seconds):
         {"processes": count, "parameters": n, "seconds": time, "seconds in order": 2 * time}
         for n, time in times.items()
     ]
+
+
+COST = {"softmaxes": 2e-8, "features": 4e-9, "parameters": 1e-8, "layers": 2e-4}
+PRODUCT, ADDITION = 0.2, 0.02  # seconds
+
+
+def measured(counts):
+    """A step whose time is the sum of what its parts cost."""
+    seconds = step_growth.products_alone(counts, PRODUCT) + sum(COST[part] * counts[part] for part in COST)
+    return {"seconds": seconds, "product": PRODUCT, "addition": ADDITION, "bytes": 1_000_000}
 
 
 def problems():
@@ -186,8 +196,9 @@ def small(monkeypatch, tmp_path):
         "call_in_processes",
         lambda launcher, count, module, call: TIMES if "time" in call else [2e6 / count, 1e6 / count],
     )
-    for module in (attention_cost, step_growth):
-        monkeypatch.setattr(module, "peak_memory", lambda *arguments: 1_000_000)
+    monkeypatch.setattr(attention_cost, "peak_memory", lambda *arguments: 1_000_000)
+    monkeypatch.setattr(step_growth, "free_memory", lambda: 16e9)
+    monkeypatch.setattr(step_growth, "in_own_process", lambda size, seconds: measured(step_growth.arithmetic(size)))
     monkeypatch.setattr(curves, "PROBLEMS", problems())
     small_data(monkeypatch, tmp_path)
 
