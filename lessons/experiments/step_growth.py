@@ -1,9 +1,9 @@
 """How does the cost of a training step grow with its sizes, and what would 1.3 billion parameters cost?
 
 One size of a small encoder-decoder grows at a time, from 16 sequences of 32 tokens. A step takes turns with a product
-of two large matrices and with a long addition, in a process of its own on one thread; the least processor time of all
-turns counts. What a step computes is known, see `arithmetic`. Its products should take as long as the large one does
-for as many operations; what one of everything else costs is fitted, for all sizes together.
+of two large matrices, in a process of its own on one thread; the least processor time of all turns counts. What a step
+computes is known, see `arithmetic`. Its products should take as long as the large one does for as many operations; what
+one of everything else costs is fitted, for all sizes together.
 
 Then come GPTs as wide as GPT-3 XL, with as many layers as fit into 8, 14 and 20 GB. From the largest that ran follows,
 by operations, a step of all its layers, and with the sum of `communication` a training on a thousand machines.
@@ -48,26 +48,24 @@ GROWTH = {
 BOUNDS = (8e9, 14e9, 20e9)  # bytes that a step of a GPT may take
 SPARE = 3e9  # bytes that are left to others
 LEAST = 2  # turns that count, after a first one
-SIDE, LONG = 2048, 2**24  # of the matrices, and numbers in the addition
+SIDE = 2048  # of the matrices in the large product
 TILE = 128  # queries in a tile of attention
-COSTS = ("softmaxes", "features", "parameters", "layers")
+COSTS = ("softmaxes", "features", "parameters")
 MACHINES, TOKENS = 1000, 20  # in the training that is predicted, and for each parameter (Hoffmann et al. 2022)
 PAPER_LENGTH = 30  # tokens of a sentence
 
 
 def rows(options: Options) -> Rows:
-    """The step at each size of GROWTH and BOUNDS, what its parts cost, and what the whole model would take."""
+    """The step at each size of GROWTH and BOUNDS, what it computes, and the memory of the whole model."""
     jobs = [(what, value, grown(what, value)) for what, (values, _) in GROWTH.items() for value in values]
-    gpts = [("GPT", largest(bound)) for bound in BOUNDS[: 1 if options.quick else None]]
-    jobs += [(what, size.num_layers, size) for what, size in gpts]
+    jobs += [("GPT", size.num_layers, size) for size in map(largest, BOUNDS[: 1 if options.quick else None])]
     steps = []
     for what, value, size in tqdm(jobs, leave=False, unit="size"):
         row = {"what": what, "value": value, **arithmetic(size), "estimate": step_memory(size)}
         short = what == "GPT" and row["estimate"] + SPARE > (free_memory() or 0)
         steps.append(row if short else {**row, **in_own_process(size, options.seconds)})
-    costs = fit([row for row in steps if row["what"] != "GPT"])
     steps.append({"what": "GPT", "value": XL.num_layers, **arithmetic(XL), "estimate": step_memory(XL)})
-    return {"steps": steps, "costs": costs, "memory": memories(), "training": training(steps)}
+    return {"steps": steps, "memory": memories()}
 
 
 def grown(what: str, value: int) -> Size:
@@ -105,7 +103,6 @@ def arithmetic(size: Size) -> dict[str, float]:
         softmaxes   exponentials: of each head and pair of query and key, twice in tiles, and of each logit
         features    numbers in the other arrays of a layer: 6 C for a token in an attention, 2 C + F in a network
         parameters  numbers that clipping and Adam read and change
-        layers      attentions and networks: Python, and the start of each operation of NumPy
     """
     kind, config = kind_and_config(size)
     C, F, T, tokens = size.d_model, size.d_ff, size.length, size.batch * size.length
@@ -121,7 +118,6 @@ def arithmetic(size: Size) -> dict[str, float]:
         "softmaxes": tokens * (attentions * size.num_heads * exponentials + size.vocab_size),
         "features": tokens * (attentions * 6 * C + networks * (2 * C + F)),
         "parameters": count_parameters(config, kind),
-        "layers": attentions + networks,
     }
 
 
@@ -150,21 +146,17 @@ def in_own_process(size: Size, seconds: float) -> dict[str, float]:
 
 
 def measure(size: Size, seconds: float) -> dict[str, float]:
-    """A step of `size`, a product and an addition, in turns -> the seconds of each, and the bytes that steps take."""
+    """A step of `size` and the large product, in turns -> the seconds of each, and the bytes that steps take."""
     keep_freed_memory()
     (kind, config), rng = kind_and_config(size), np.random.default_rng(0)
-    a, product, long = (np.ones(shape, np.float32) for shape in ((SIDE, SIDE), (SIDE, SIDE), LONG))
+    a, product = (np.ones((SIDE, SIDE), np.float32) for _ in range(2))
     with limit_threads(THREADS):
         np.matmul(a, a, out=product)
         before = resident_peak()
         step, batch = make_training_step(kind(config)), size.make_batch()
         if kind is GPT:
             batch = TextBatch(*rng.integers(3, size.vocab_size, (2, size.batch, size.length)))
-        calls = {
-            "seconds": lambda: step(batch, LR),
-            "product": lambda: np.matmul(a, a, out=product),
-            "addition": lambda: np.add(long, 1.0, out=long),
-        }
+        calls = {"seconds": lambda: step(batch, LR), "product": lambda: np.matmul(a, a, out=product)}
         times: dict[str, list[float]] = {name: [] for name in calls}
         while len(times["seconds"]) <= LEAST or sum(times["seconds"]) < seconds:
             for name, call in calls.items():
@@ -172,28 +164,28 @@ def measure(size: Size, seconds: float) -> dict[str, float]:
     return {**{name: min(found[1:]) for name, found in times.items()}, "bytes": resident_peak() - before}
 
 
-def products_alone(row: Mapping[str, Any], product: float) -> float:
+def alone(row: Mapping[str, Any]) -> float:
     """The seconds of a step's products, if each operation takes as long as in the large one."""
-    return row["products"] * product / (2 * SIDE**3)
+    return row["products"] * row["product"] / (2 * SIDE**3)
 
 
-def fit(steps: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What one of each part costs: the seconds with the smallest squares of relative errors."""
-    measured, alone = np.array([[row["seconds"], products_alone(row, row["product"])] for row in steps]).T
+def fit(steps: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """The seconds that one of each part costs: those with the smallest squares of relative errors."""
+    measured, products = np.array([[row["seconds"], alone(row)] for row in steps]).T
     counts = np.array([[row[part] for part in COSTS] for row in steps])
     scale = counts.max(axis=0)
-    costs = np.linalg.lstsq(counts / measured[:, None] / scale, 1 - alone / measured, rcond=None)[0] / scale
-    addition = min(row["addition"] for row in steps)  # reads and writes 8 bytes for each number
-    return [
-        {"part": part, "seconds": cost, "bytes": cost * 8 * LONG / addition}
-        for part, cost in zip(COSTS, costs.tolist(), strict=True)
-    ]
+    costs = np.linalg.lstsq(counts / measured[:, None] / scale, 1 - products / measured, rcond=None)[0] / scale
+    return dict(zip(COSTS, costs.tolist(), strict=True))
 
 
-def modelled(row: Mapping[str, Any], rows: Rows) -> float:
-    """The seconds of a step by its arithmetic and the fitted costs."""
-    product = row.get("product") or min(step["product"] for step in rows["steps"] if "product" in step)
-    return products_alone(row, product) + sum(cost["seconds"] * row[cost["part"]] for cost in rows["costs"])
+def modelled(steps: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """`steps` with the seconds by arithmetic: its products at the rate of the large one, and the fitted costs."""
+    costs = fit([row for row in steps if row["what"] != "GPT"])
+    found, usual = [], float(np.median([row["product"] for row in steps if "product" in row]))
+    for row in steps:
+        rest = sum(cost * row[part] for part, cost in costs.items())
+        found.append({**row, "modelled": alone({"product": usual, **row}) + rest})
+    return found
 
 
 def training(steps: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -220,35 +212,33 @@ def training(steps: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def tables(rows: Rows) -> list[Table]:
-    """Each size; the fitted costs; the GPTs; their memory on many machines; the training."""
-    steps = [{**row, "modelled": modelled(row, rows)} for row in rows["steps"]]
+    """Each size; the fitted costs; the GPTs; the training of the whole one; its memory."""
+    steps = modelled(rows["steps"])
     for row in steps:
-        row["alone"] = products_alone(row, row["product"]) if "product" in row else None
-        row["share"] = row["alone"] / row["seconds"] if "product" in row else None
+        row |= {"alone": alone(row), "share": alone(row) / row["seconds"]} if "seconds" in row else {}
     growth, gpts = ([row for row in steps if (row["what"] == "GPT") is gpt] for gpt in (False, True))
-    times = {"step (ms)": ("seconds", ",.1f", 1e3), "products alone": ("alone", ",.1f", 1e3), "share": ("share", ".2f")}
-    memory = {"memory (MB)": ("bytes", ",.0f", 1e-6), "estimate": ("estimate", ",.0f", 1e-6)}
-    by_arithmetic = {"by arithmetic": ("modelled", ",.1f", 1e3)}
+    costs = [{"part": part, "seconds": cost} for part, cost in fit(growth).items()]
+    each = {
+        **{"size": ("what",), "value": ("value",), "step (ms)": ("seconds", ",.1f", 1e3)},
+        **{"products alone": ("alone", ",.1f", 1e3), "share": ("share", ".2f")},
+        **{"by arithmetic": ("modelled", ",.1f", 1e3), "memory (MB)": ("bytes", ",.0f", 1e-6)},
+        "estimate": ("estimate", ",.0f", 1e-6),
+    }
     large = {
         **{"layers": ("value",), "parameters": ("parameters", ",.0f"), "10^12 operations": ("products", ".2f", 1e-12)},
         **{"memory (GB)": ("bytes", ".1f", 1e-9), "estimate": ("estimate", ".1f", 1e-9)},
         **{"step (s)": ("seconds", ".1f"), "by arithmetic": ("modelled", ".1f"), "products' share": ("share", ".2f")},
-    }
-    costs = {
-        "one of": ("part",),
-        "takes (ns)": ("seconds", ",.1f", 1e9),
-        "in it memory moves (bytes)": ("bytes", ",.0f"),
     }
     predicted = {
         **{"machine": ("machine",), "network": ("network",), "work (s)": ("work", ".3g"), "sum (s)": ("sum", ".3g")},
         **{"work's share": ("share", ".2f"), "days": ("days", ".1f"), "with the sum hidden": ("days hidden", ".1f")},
     }
     return [
-        listed("one size grows", growth, {"size": ("what",), "value": ("value",), **times, **by_arithmetic, **memory}),
-        listed("fitted", rows["costs"], costs),
+        listed("one size grows", growth, each),
+        listed("fitted", costs, {"one of": ("part",), "takes (ns)": ("seconds", ".1f", 1e9)}),
         listed("GPTs 2,048 wide, one sequence of 1,024 tokens", gpts, large),
+        listed(f"the whole on {MACHINES:,} machines", training(rows["steps"]), predicted),
         listed("memory of the whole", rows["memory"], {"a step": ("way",), "GB": ("bytes", ".1f", 1e-9)}),
-        listed(f"the whole on {MACHINES:,} machines", rows["training"], predicted),
     ]
 
 
@@ -259,22 +249,21 @@ def findings(rows: Rows) -> list[str]:
         (n, before), (m, after) = ((row["value"], row["seconds"]) for row in growth[what][-2:])
         power, expected = np.log(after / before) / np.log(m / n), GROWTH[what][1]
         found.append(f"From {what} = {n} to {m} the time grows with the power {power:.2f}; in the end: {expected}.")
-    errors = [modelled(row, rows) / row["seconds"] for row in rows["steps"] if "seconds" in row]
+    errors = [row["modelled"] / row["seconds"] for row in modelled(rows["steps"]) if "seconds" in row]
     found.append(f"Arithmetic with fitted costs gives {min(errors):.2f} to {max(errors):.2f} of the measured times.")
     return found
 
 
 def draw(rows: Rows) -> Figure:
     """Step time and peak memory over each size that grows, measured and by arithmetic, both axes logarithmic."""
-    growth = {what: found for what, found in by_name(rows["steps"], "what").items() if what != "GPT"}
+    growth = by_name([row for row in modelled(rows["steps"]) if row["what"] != "GPT"], "what")
     width = 2.7 * len(growth)
     figure, axes = pyplot().subplots(2, len(growth), figsize=(width, 4.9), sharex="col", sharey="row", squeeze=False)
     for column, (what, steps) in enumerate(growth.items()):
         values = [row["value"] for row in steps]
         seconds, memory = axes[:, column]
-        alone = [1e3 * products_alone(row, row["product"]) for row in steps]
-        seconds.plot(values, alone, ":", color=GREY, label="products alone")
-        seconds.plot(values, [1e3 * modelled(row, rows) for row in steps], "--", color=ORANGE, label="by arithmetic")
+        seconds.plot(values, [1e3 * alone(row) for row in steps], ":", color=GREY, label="products alone")
+        seconds.plot(values, [1e3 * row["modelled"] for row in steps], "--", color=ORANGE, label="by arithmetic")
         memory.plot(values, [1e-6 * row["estimate"] for row in steps], "--", color=ORANGE, label="estimate")
         for axis, key, unit in ((seconds, "seconds", 1e3), (memory, "bytes", 1e-6)):
             axis.plot(values, [unit * row[key] for row in steps], "o", color=BLUE, markersize=4, label="measured")
