@@ -1,5 +1,6 @@
 """Every experiment with the smallest sizes that make sense."""
 
+import functools
 import itertools
 
 import pytest
@@ -44,6 +45,7 @@ from experiments import (
 )
 from experiments.measuring import equal_terms, laws, paired, steps, timing
 from minitransformer.data import Corpus, PairCorpus, TextTask, TranslationTask, load_text
+from minitransformer.data.labelled import load_labelled
 from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
 from minitransformer.recipes import get_recipe
 from minitransformer.tokenizers import BytePairTokenizer, CharacterTokenizer
@@ -115,7 +117,6 @@ CONSTANTS = {
         **{"RECALLED": 4, "LENGTH": 3, "SEQUENCES": 4},
     },
     preferences: {
-        "SEEDS": 2,
         "CHANGES": {"range(100) for b in range(100)": "range(10) for b in range(10)", "0.4, 200": "0.2, 26"},
     },
     scaling_law: {
@@ -223,8 +224,7 @@ def small_data(monkeypatch, tmp_path):
     monkeypatch.setattr(finetuning, "texts", lambda: texts)
     monkeypatch.setattr(sharing, "load_python_topics", lambda: texts[0])
     monkeypatch.setattr(decoders, "worst_errors", lambda: [{"model": "llama", "logits": 1e-15, "gradients": 1e-14}])
-    train, held_out = classification.load_labelled()
-    monkeypatch.setattr(classification, "load_labelled", lambda: (train[:100], held_out[::20]))
+    monkeypatch.setattr(classification, "load_labelled", few_docstrings)
     monkeypatch.setattr(classification, "texts", lambda: {"these docstrings": texts[0], "Python's language": texts[1]})
     sources = [f"Der {noun} ist hier, und er {verb} dort." for noun, _ in NOUNS for verb in ("schläft", "isst", "ist")]
     tokenizer = BytePairTokenizer.train(" ".join(sources), 300)
@@ -239,6 +239,13 @@ def small_data(monkeypatch, tmp_path):
     recipe = get_recipe("translation")
     sizes = {"d_model": 32, "vocab_size": 280, "batch_size": 100}
     monkeypatch.setattr(recipe, "defaults", type(recipe.defaults)(**sizes))
+
+
+@functools.cache
+def few_docstrings():
+    """Read only by the one experiment that needs them: it takes seconds."""
+    train, held_out = load_labelled()
+    return train[:100], held_out[::20]
 
 
 @pytest.fixture(autouse=True)
