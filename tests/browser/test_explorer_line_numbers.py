@@ -30,10 +30,11 @@ const machine = build(arguments[0]);
 const {mistake} = OwnLine.read(arguments[0].options.line);
 const {source, target} = arguments[0].ids;
 const context = Mistakes.context(MODEL, {weights: MODEL.weights.trained, source, target, mistake});
+const right = context.right();
 return {
   numbers: arguments[1].map((name) => Array.from(machine.data(name))),
   rings: arguments[1].length && Mistakes.detectors.filter(({run}) => run(context).rings).map(({id}) => id),
-  changed: machine.definitions.filter(({name, text}) => text !== context.right().get(name).definition.text)
+  changed: machine.definitions.filter(({name, text}) => text !== right.get(name).definition.text)
     .map(({name}) => name),
 };
 """
