@@ -45,15 +45,17 @@ START = {
     "warmup": 100,  # steps
     "batch": 8,  # windows
     "length": 128,  # tokens in a window
-    "short": 0.0,  # share of the time in which windows are a quarter as long, and four times as many
+    "windows": (),  # ((share, tokens), ...): up to this share of the training they are so long, and there are more
+    "cooling": 0.0,  # last share of the training, in which the rate falls in a straight line; 0: a cosine over all
     "tokens": 2432,  # in the vocabulary
+    "zeros": False,  # whether a layer adds nothing at first: the last matrices of its two halves are zero
     "norm": "post",
     "positions": "sinusoidal",
     "activation": "relu",
     "scale_embeddings": True,
     **{"d_model": 128, "num_heads": 4, "d_ff": 512, "num_layers": 4, "dropout": 0.0},
 }
-OF_TRAINING = tuple(START)[:7]  # the others are fields of the configuration
+OF_TRAINING = tuple(START)[:9]  # the others are fields of the configuration
 CHANGES: dict[str, tuple[bool, dict[str, Any]]] = {  # {row: (whether it is kept, what it changes)}
     "2017": (True, {}),
     "RoPE": (True, {"positions": "rope"}),
@@ -63,8 +65,17 @@ CHANGES: dict[str, tuple[bool, dict[str, Any]]] = {  # {row: (whether it is kept
     "faster start": (False, {"peak": 6e-3, "warmup": 20}),
     "Muon, faster start": (True, {"muon": 10 / 3, "peak": 6e-3, "warmup": 20}),
     "untied": (True, {"tie_embeddings": False}),
-    "short windows first": (True, {"short": 0.5}),
-    "d_model 96, 4 layers": (False, {"d_model": 96, "d_ff": 384, "num_layers": 4, "tokens": 2432}),
+    "short windows first": (True, {"windows": ((0.5, 32),)}),
+}
+LONGER: dict[str, tuple[bool, dict[str, Any]]] = {  # the same after those, for a longer training
+    "d_model 96, 4 layers": (True, {"d_model": 96, "d_ff": 384, "num_layers": 4, "tokens": 2432}),
+    "short windows for less": (True, {"windows": ((0.2, 32),)}),
+    "pre-norm": (True, {"norm": "pre"}),
+    "256 tokens, 2 heads": (True, {"length": 256, "batch": 4, "windows": ((0.2, 32), (0.6, 128)), "num_heads": 2}),
+    "linear cooling": (True, {"cooling": 0.7}),
+    "zeros at first": (True, {"zeros": True}),
+    "slower Muon": (True, {"muon": 5 / 3}),
+    "faster Adam": (True, {"muon": 5 / 6, "peak": 1.2e-2}),
 }
 BATCHES = {8: 160, 32: 80, 64: 50}  # {windows: steps} when optimizers are compared
 
@@ -72,7 +83,7 @@ BATCHES = {8: 160, 32: 80, 64: 50}  # {windows: steps} when optimizers are compa
 def setup(name: str) -> tuple[dict[str, Any], str]:
     """All changes before this row that were kept, and its own; and the last row before it that was kept."""
     found, base = dict(START), ""
-    for other, (is_kept, changes) in CHANGES.items():
+    for other, (is_kept, changes) in {**CHANGES, **LONGER}.items():
         if other == name:
             return {**found, **changes}, base
         if is_kept:
@@ -104,6 +115,9 @@ def train(how: dict[str, Any], seed: int, seconds: float = math.inf, steps: floa
     task, rng = text(how["tokens"], how["length"]), np.random.default_rng([seed, 14])
     fields = {name: value for name, value in how.items() if name not in OF_TRAINING}
     model = GPT(gpt_config(task.tokenizer.vocab_size, max_len=how["length"], **fields), seed=seed)
+    for layer in model.blocks.layers if how["zeros"] else ():
+        for last in (layer.self_attention.sublayer.output, layer.feed_forward.sublayer.contract):
+            last.W.data[...] = 0.0
     gradients = DataParallel(model, CrossEntropyLoss(), threads)
     optimizer = Muon(model, ratio=how["muon"]) if how["muon"] else Adam(model.parameters())
     optimizer.team = gradients.team
@@ -111,11 +125,11 @@ def train(how: dict[str, Any], seed: int, seconds: float = math.inf, steps: floa
     curve: list[list[float]] = []
     with limit_threads(threads):
         while (share := max(used / seconds, taken / steps)) < 1:
-            start, taken, parts = clock(), taken + 1, 4 if share < how["short"] else 1
-            optimizer.lr = how["peak"] * min(1.0, taken / how["warmup"]) * 0.5 * (1 + math.cos(math.pi * share))
+            start, taken = clock(), taken + 1
+            optimizer.lr = how["peak"] * min(1.0, taken / how["warmup"]) * falling(share, how["cooling"])
             optimizer.zero_grad()
-            task.length = how["length"] // parts
-            gradients(task.batch(rng, how["batch"] * parts))
+            task.length = next((tokens for end, tokens in how["windows"] if share < end), how["length"])
+            gradients(task.batch(rng, how["batch"] * how["length"] // task.length))
             task.length, moved = how["length"], clock()
             optimizer.step(scale=clip_factor(grad_norm(optimizer.parameters), 1.0))
             moving += clock() - moved
@@ -127,9 +141,16 @@ def train(how: dict[str, Any], seed: int, seconds: float = math.inf, steps: floa
     return {**about, "moving": moving / used, "curve": curve, "bits": result}
 
 
+def falling(share: float, cooling: float) -> float:
+    """The learning rate after a share of the training, as a part of its peak."""
+    return min(1.0, (1 - share) / cooling) if cooling else 0.5 * (1 + math.cos(math.pi * share))
+
+
 def add_options(parser: Parser) -> None:
     """Which rows, how many threads, and whether the optimizers are compared."""
-    parser.add_argument("--rows", nargs="+", choices=list(CHANGES), metavar="NAME", help=f"of: {', '.join(CHANGES)}")
+    names = [*CHANGES, *LONGER]
+    parser.add_argument("--rows", nargs="+", choices=names, metavar="NAME", help=f"of: {', '.join(names)}")
+    parser.add_argument("--steps", type=int, help="instead of seconds, which other work on the machine makes longer")
     parser.add_argument("--threads", type=int, default=1, choices=(1, 2), help="2: seconds are those of the clock")
     about = "compare Muon with Adam instead, at three batch sizes"
     parser.add_argument("--optimizers", action="store_true", help=about)
@@ -142,14 +163,18 @@ def rows(options: Options) -> Rows:
         how = {**setup("Muon, faster start")[0], "length": 64}
         todo = [({**how, "batch": batch}, seed, steps) for seed in seeds for batch, steps in BATCHES.items()]
         return {"rows": [row for found in collect(path, todo, compare) for row in found["rows"]]}
-    names, ran = options.rows or CHANGES, (options.seconds, options.threads)
-    return {"rows": collect(path, [(name, *setup(name), seed, *ran) for seed in seeds for name in names], measure)}
+    names = options.rows or CHANGES
+    ran = {"steps": options.steps} if options.steps else {"seconds": options.seconds}
+    todo = [(name, *setup(name), seed, ran, options.threads) for seed in seeds for name in names]
+    return {"rows": collect(path, todo, measure)}
 
 
-def measure(name: str, how: dict[str, Any], base: str, seed: int, seconds: float, threads: int) -> dict[str, Any]:
+def measure(
+    name: str, how: dict[str, Any], base: str, seed: int, ran: dict[str, float], threads: int
+) -> dict[str, Any]:
     """One row of the ledger with one seed."""
-    kept = "yes" if CHANGES[name][0] else "no"
-    return {"row": name, "base": base, "kept": kept, **train(how, seed, seconds, threads=threads)}
+    kept = "yes" if {**CHANGES, **LONGER}[name][0] else "no"
+    return {"row": name, "base": base, "kept": kept, **train(how, seed, **ran, threads=threads)}
 
 
 def compare(how: dict[str, Any], seed: int, steps: int) -> dict[str, Any]:

@@ -64,7 +64,7 @@ def test_the_score_is_that_of_the_recipe(task):
 
 
 def test_short_windows_have_as_many_tokens_and_end_after_their_share_of_the_training(task):
-    row = speedrun.train({**speedrun.START, **SMALL, "short": 0.5}, 0, steps=6)
+    row = speedrun.train({**speedrun.START, **SMALL, "windows": ((0.5, 2),)}, 0, steps=6)
     assert task.asked == 3 * [(12, 2)] + 3 * [(3, 8)]
     assert task.length == 8
     assert row["steps"] == 6
@@ -81,6 +81,24 @@ def test_the_rate_rises_over_the_warm_up_and_falls_like_a_cosine_over_the_traini
     expected = 0.05 * (1 + np.cos(np.pi * np.arange(8) / 8))
     expected[0] /= 2
     np.testing.assert_allclose(rates[:: 2 if muon else 1], expected)
+
+
+def test_with_cooling_the_rate_stays_at_its_peak_and_falls_to_zero_in_a_straight_line():
+    rates = [speedrun.falling(share, 0.4) for share in (0.0, 0.6, 0.7, 0.9, 1.0)]
+    np.testing.assert_allclose(rates, [1, 1, 0.75, 0.25, 0], atol=1e-12)
+
+
+def test_with_zeros_each_layer_adds_nothing_at_first(task, monkeypatch):
+    models = []
+    monkeypatch.setattr(speedrun, "GPT", lambda *a, **options: (models.append(GPT(*a, **options)), models[-1])[1])
+    monkeypatch.setattr(speedrun.Adam, "step", lambda self, scale: None)
+    how = {**speedrun.START, **SMALL, "norm": "pre"}
+    for zeros in (True, False):
+        speedrun.train({**how, "zeros": zeros}, 0, steps=1)
+    x = np.random.default_rng(0).normal(size=(2, 5, 8)).astype(np.float32)
+    ends = [model.blocks.layers[0].forward(x, None)[0] for model in models]
+    np.testing.assert_array_equal(ends[0], x)
+    assert np.abs(ends[1] - x).max() > 0.1
 
 
 def test_training_ends_when_its_processor_time_is_used(task):
