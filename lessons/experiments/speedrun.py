@@ -4,7 +4,8 @@ A ledger in the manner of the NanoGPT speedruns (Jordan et al. 2024): one change
 same processor time on one thread, with the learning rate's cosine over that time. A change that is better in the mean
 is kept for all later rows, decided or not, and the losers stay in the table. The score is that of `train shakespeare`:
 bits per character of Romeo and Juliet and The Tempest, whole, in windows as long as those of training. `--rows NAME
---seconds X` measures one row for longer, and `--optimizers` compares Muon with Adam, at equal steps and in equal time.
+--seconds X` or `--steps N` measures one row for longer, and `--optimizers` compares Muon with Adam, at equal steps and
+in equal time.
 """
 
 import functools
@@ -154,6 +155,12 @@ def add_options(parser: Parser) -> None:
     parser.add_argument("--threads", type=int, default=1, choices=(1, 2), help="2: seconds are those of the clock")
     about = "compare Muon with Adam instead, at three batch sizes"
     parser.add_argument("--optimizers", action="store_true", help=about)
+
+
+def check(options: Options) -> None:
+    """Raise ValueError for an option that cannot be used."""
+    if options.steps is not None and options.steps < 1:
+        raise ValueError(f"--steps must be at least 1, got {options.steps}")
 
 
 def rows(options: Options) -> Rows:

@@ -1,5 +1,7 @@
 """The speedrun: which changes a row has, how it is trained, and how it is scored."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from minitransformer.data import Corpus, TextTask
 from minitransformer.models import GPT, gpt_config
 from minitransformer.recipes import get_recipe
 from minitransformer.tokenizers import CharacterTokenizer
+from tests.cli.run import assert_refused, run
 
 SMALL = {"length": 8, "tokens": 0, "d_model": 8, "num_heads": 2, "d_ff": 12, "num_layers": 1, "batch": 3, "warmup": 2}
 
@@ -81,6 +84,24 @@ def test_the_rate_rises_over_the_warm_up_and_falls_like_a_cosine_over_the_traini
     expected = 0.05 * (1 + np.cos(np.pi * np.arange(8) / 8))
     expected[0] /= 2
     np.testing.assert_allclose(rates[:: 2 if muon else 1], expected)
+
+
+def test_rows_can_be_trained_for_a_number_of_steps_instead_of_seconds(task, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(speedrun, "START", {**speedrun.START, **SMALL})
+    monkeypatch.setattr(speedrun, "CHANGES", {"first": (True, {})})
+    monkeypatch.setattr(speedrun, "LONGER", {"second": (False, {"peak": 0.5})})
+    outcome = run(capsys, "experiment", "speedrun", "--rows", "first", "second", "--steps", 3, "--runs", tmp_path)
+    rows = json.loads((tmp_path / "experiments" / "speedrun.json").read_text("utf-8"))["rows"]["rows"]
+    assert outcome.status == 0
+    assert [(row["row"], row["base"], row["kept"], row["steps"]) for row in rows[:2]] == [
+        ("first", "", "yes", 3),
+        ("second", "first", "no", 3),
+    ]
+
+
+def test_no_steps_are_refused(capsys, tmp_path):
+    outcome = run(capsys, "experiment", "speedrun", "--steps", 0, "--runs", tmp_path)
+    assert_refused(outcome, "--steps must be at least 1, got 0")
 
 
 def test_with_cooling_the_rate_stays_at_its_peak_and_falls_to_zero_in_a_straight_line():
