@@ -153,9 +153,8 @@ def measure(size: Size, seconds: float) -> dict[str, float]:
     with limit_threads(THREADS):
         np.matmul(a, a, out=product)
         before = resident_peak()
-        step, batch = make_training_step(kind(config)), size.make_batch()
-        if kind is GPT:
-            batch = TextBatch(*rng.integers(3, size.vocab_size, (2, size.batch, size.length)))
+        step, ids = make_training_step(kind(config)), rng.integers(3, size.vocab_size, (2, size.batch, size.length))
+        batch = TextBatch(*ids) if kind is GPT else size.make_batch()
         calls = {"seconds": lambda: step(batch, LR), "product": lambda: np.matmul(a, a, out=product)}
         times: dict[str, list[float]] = {name: [] for name in calls}
         while len(times["seconds"]) <= LEAST or sum(times["seconds"]) < seconds:
@@ -195,7 +194,8 @@ def training(steps: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     model. At best, the sum is hidden behind the backward pass, two thirds of the work.
     """
     *parts, whole = (row for row in steps if row["what"] == "GPT")
-    flops = training_flops(named_config("big", 37_000), *[PAPER_TOKENS / 2] * 2, PAPER_LENGTH, PAPER_LENGTH)
+    tokens = PAPER_TOKENS / 2
+    flops = training_flops(named_config("big", 37_000), tokens, tokens, PAPER_LENGTH, PAPER_LENGTH)
     speeds = [("one core", row["products"] / row["seconds"]) for row in parts if "seconds" in row][-1:]
     speeds.append(("P100", sum(flops.values()) / PAPER_SECONDS["big"] / 8))
     count = TOKENS * whole["parameters"] / (MACHINES * XL.batch * XL.length)  # of steps

@@ -11,6 +11,7 @@ from minitransformer.data.text import TextBatch
 from minitransformer.system.generators import make_generator
 from minitransformer.training.parallel.parts import gradients_of
 from tests.experiments.conftest import COST, measured
+from tests.numbers import write_tables
 
 SMALL = Size("encoder-decoder", 29, 12, 2, 20, 3, batch=3, length=5)  # fewer than 4 sequences: no padding
 SIZES = {
@@ -71,3 +72,10 @@ def test_a_training_on_many_machines_takes_its_work_and_the_messages():
     gpu = training(steps)[2]
     assert gpu["speed"] == pytest.approx(6 * 214_245_376 * 25_000 / 8, rel=0.05), "6 N D, a step of 1.0 s, 8 GPUs"
     assert gpu["days hidden"] * 86400 == pytest.approx(steps_of_20_tokens * (gpu["work"] / 3 + gpu["sum"]))
+
+
+def test_recorded_steps_compute_what_the_arithmetic_says():
+    for row in write_tables().read("step-growth")["rows"]["steps"]:
+        gpt = row["what"] == "GPT"
+        size = XL._replace(num_layers=row["value"]) if gpt else grown(row["what"], row["value"])
+        assert {name: row[name] for name in arithmetic(size)} == arithmetic(size)
