@@ -48,6 +48,7 @@ START = {
     "length": 128,  # tokens in a window
     "windows": (),  # ((share, tokens), ...): up to this share of the training they are so long, and there are more
     "cooling": 0.0,  # last share of the training, in which the rate falls in a straight line; 0: a cosine over all
+    "decay": 0.0,  # of the matrices, times the learning rate
     "tokens": 2432,  # in the vocabulary
     "zeros": False,  # whether a layer adds nothing at first: the last matrices of its two halves are zero
     "norm": "post",
@@ -56,7 +57,7 @@ START = {
     "scale_embeddings": True,
     **{"d_model": 128, "num_heads": 4, "d_ff": 512, "num_layers": 4, "dropout": 0.0},
 }
-OF_TRAINING = tuple(START)[:9]  # the others are fields of the configuration
+OF_TRAINING = tuple(START)[:10]  # the others are fields of the configuration
 CHANGES: dict[str, tuple[bool, dict[str, Any]]] = {  # {row: (whether it is kept, what it changes)}
     "2017": (True, {}),
     "RoPE": (True, {"positions": "rope"}),
@@ -77,6 +78,7 @@ LONGER: dict[str, tuple[bool, dict[str, Any]]] = {  # the same after those, for 
     "zeros at first": (True, {"zeros": True}),
     "slower Muon": (True, {"muon": 5 / 3}),
     "faster Adam": (True, {"muon": 5 / 6, "peak": 1.2e-2}),
+    "weight decay": (True, {"decay": 0.1}),
 }
 BATCHES = {8: 160, 32: 80, 64: 50}  # {windows: steps} when optimizers are compared
 
@@ -121,6 +123,7 @@ def train(how: dict[str, Any], seed: int, seconds: float = math.inf, steps: floa
             last.W.data[...] = 0.0
     gradients = DataParallel(model, CrossEntropyLoss(), threads)
     optimizer = Muon(model, ratio=how["muon"]) if how["muon"] else Adam(model.parameters())
+    optimizer.weight_decay = how["decay"]
     optimizer.team = gradients.team
     used, moving, taken = 0.0, 0.0, 0
     curve: list[list[float]] = []
