@@ -33,7 +33,7 @@ from minitransformer.plotting import COLORS, pyplot
 from minitransformer.recipes.text import tokens_per_character
 from minitransformer.system.process import limit_threads
 from minitransformer.training.clipping import clip_factor, grad_norm
-from minitransformer.training.parallel.threads import DataParallel
+from minitransformer.training.step import PlainGradients
 
 SECONDS = {True: 120, False: 1800}
 PER_ROW = 20.0  # of each training
@@ -109,35 +109,30 @@ def bits(model: GPT, task: TextTask, tested: int | None = None) -> float:
     return mean_loss(model, batches) / math.log(2) * tokens_per_character(task, batches)
 
 
-def train(how: dict[str, Any], seed: int, seconds: float = math.inf, steps: float = math.inf, threads: int = 1) -> dict:
-    """Train until the seconds or steps are used -> the row.
-
-    With one thread, seconds are those of the processor, of which other work on the machine takes none.
-    """
-    clock = time.process_time if threads == 1 else time.perf_counter
+def train(how: dict[str, Any], seed: int, seconds: float = math.inf, steps: float = math.inf) -> dict:
+    """Train on one thread until the seconds, which are those of the processor, or the steps are used -> the row."""
     task, rng = text(how["tokens"], how["length"]), np.random.default_rng([seed, 14])
     fields = {name: value for name, value in how.items() if name not in OF_TRAINING}
     model = GPT(gpt_config(task.tokenizer.vocab_size, max_len=how["length"], **fields), seed=seed)
     for layer in model.blocks.layers if how["zeros"] else ():
         for last in (layer.self_attention.sublayer.output, layer.feed_forward.sublayer.contract):
             last.W.data[...] = 0.0
-    gradients = DataParallel(model, CrossEntropyLoss(), threads)
+    gradients = PlainGradients(model, CrossEntropyLoss())
     optimizer = Muon(model, ratio=how["muon"]) if how["muon"] else Adam(model.parameters())
     optimizer.weight_decay = how["decay"]
-    optimizer.team = gradients.team
     used, moving, taken = 0.0, 0.0, 0
     curve: list[list[float]] = []
-    with limit_threads(threads):
+    with limit_threads(1):
         while (share := max(used / seconds, taken / steps)) < 1:
-            start, taken = clock(), taken + 1
+            start, taken = time.process_time(), taken + 1
             optimizer.lr = how["peak"] * min(1.0, taken / how["warmup"]) * falling(share, how["cooling"])
             optimizer.zero_grad()
             task.length = next((tokens for end, tokens in how["windows"] if share < end), how["length"])
             gradients(task.batch(rng, how["batch"] * how["length"] // task.length))
-            task.length, moved = how["length"], clock()
+            task.length, moved = how["length"], time.process_time()
             optimizer.step(scale=clip_factor(grad_norm(optimizer.parameters), 1.0))
-            moving += clock() - moved
-            used += clock() - start
+            moving += time.process_time() - moved
+            used += time.process_time() - start
             if share * MARKS >= len(curve) + 1:
                 curve.append([used, bits(model, task, GLANCE)])
         result = bits(model, task)
@@ -151,11 +146,10 @@ def falling(share: float, cooling: float) -> float:
 
 
 def add_options(parser: Parser) -> None:
-    """Which rows, how many threads, and whether the optimizers are compared."""
+    """Which rows, for how many steps, and whether the optimizers are compared."""
     names = [*CHANGES, *LONGER]
     parser.add_argument("--rows", nargs="+", choices=names, metavar="NAME", help=f"of: {', '.join(names)}")
     parser.add_argument("--steps", type=int, help="instead of seconds, which other work on the machine makes longer")
-    parser.add_argument("--threads", type=int, default=1, choices=(1, 2), help="2: seconds are those of the clock")
     about = "compare Muon with Adam instead, at three batch sizes"
     parser.add_argument("--optimizers", action="store_true", help=about)
 
@@ -175,16 +169,14 @@ def rows(options: Options) -> Rows:
         return {"rows": [row for found in collect(path, todo, compare) for row in found["rows"]]}
     names = options.rows or CHANGES
     ran = {"steps": options.steps} if options.steps else {"seconds": options.seconds}
-    todo = [(name, *setup(name), seed, ran, options.threads) for seed in seeds for name in names]
+    todo = [(name, *setup(name), seed, ran) for seed in seeds for name in names]
     return {"rows": collect(path, todo, measure)}
 
 
-def measure(
-    name: str, how: dict[str, Any], base: str, seed: int, ran: dict[str, float], threads: int
-) -> dict[str, Any]:
+def measure(name: str, how: dict[str, Any], base: str, seed: int, ran: dict[str, float]) -> dict[str, Any]:
     """One row of the ledger with one seed."""
     kept = "yes" if {**CHANGES, **LONGER}[name][0] else "no"
-    return {"row": name, "base": base, "kept": kept, **train(how, seed, **ran, threads=threads)}
+    return {"row": name, "base": base, "kept": kept, **train(how, seed, **ran)}
 
 
 def compare(how: dict[str, Any], seed: int, steps: int) -> dict[str, Any]:
