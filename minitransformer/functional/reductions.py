@@ -4,6 +4,7 @@ NumPy's own reductions have a cost per row. A product with a vector of ones, or 
 docstring gives the plain form. `blocks` keeps the rows of a formula with several steps in the processor's cache.
 """
 
+import itertools
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -82,13 +83,10 @@ def blocks(x: xp.ndarray) -> Iterator[Any]:
     The indices cut x (..., C) into views of whole rows, of about BLOCK numbers: a formula of several steps finds them
     in the processor's cache from the second step on. On a GPU there is one block.
     """
-    whole = backend_name() != "numpy" or x.ndim < 2 or x.size <= BLOCK
-    return iter([...]) if whole else _cut(x.shape)
-
-
-def _cut(shape):
-    of_one = math.prod(shape[1:])
-    step = max(1, BLOCK // of_one)
-    for start in range(0, shape[0], step):
-        for others in _cut(shape[1:]) if of_one > BLOCK and len(shape) > 2 else [()]:
-            yield slice(start, start + step), *others
+    if backend_name() != "numpy" or x.ndim < 2 or x.size <= BLOCK:
+        return iter([...])
+    of_one = [math.prod(x.shape[i + 1 :]) for i in range(x.ndim - 1)]  # numbers in one item of an axis
+    axis = next((i for i, size in enumerate(of_one) if size <= BLOCK), x.ndim - 2)
+    step = max(1, BLOCK // of_one[axis])
+    outer, starts = itertools.product(*map(range, x.shape[:axis])), range(0, x.shape[axis], step)
+    return ((*first, slice(start, start + step)) for first in outer for start in starts)

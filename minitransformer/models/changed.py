@@ -43,15 +43,11 @@ def check_used(model: Any) -> None:
     A layer calls what its own class knows, so this one would get no gradient, and nobody would notice.
     """
     built, own = getattr(model, "as_built", {}), describe(model)
-    for place in own:
+    for place in (place for place in own if place not in built and _is_layer(own[place])):
         around, _, name = place.rpartition(".")
         owner = built.get(around)
-        if place in built or not _is_layer(own[place]) or not _is_layer(owner) or around == "model":
-            continue
-        if own[around] == owner and is_library(owner):
-            known = (there.rpartition(".") for there, thing in built.items() if _is_layer(thing))
-            names = " and ".join(known_name for place_around, _, known_name in known if place_around == around)
-            raise ValueError(f"{place} is never used: {owner.__name__} has {names}, and no {name}")
+        if around != "model" and _is_layer(owner) and is_library(owner) and own[around] == owner:
+            raise ValueError(f"{place} is never used: {owner.__name__} has no {name} (print(model) shows its layers)")
 
 
 def _counts(place, own):
