@@ -136,11 +136,7 @@ class TranslationRecipe(CorpusRecipe):
         self, options: TranslationOptions, data: TranslationTask
     ) -> tuple[type[Model], TransformerConfig | Seq2SeqConfig]:
         """The model and its sizes. Raises ValueError for an option that this model cannot have."""
-        sizes: dict[str, Any] = {
-            "d_model": options.d_model,
-            "num_layers": options.num_layers,
-            "dropout": options.dropout,
-        }
+        sizes: dict[str, Any] = {name: getattr(options, name) for name in ("d_model", "num_layers", "dropout")}
         vocab_size = data.tokenizer.vocab_size
         if options.model in RECURRENT:
             check_recurrent(options, self.defaults, OF_TRANSFORMERS)

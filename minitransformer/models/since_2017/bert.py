@@ -30,13 +30,7 @@ def bert_config(vocab_size: int, **changes: Any) -> TransformerConfig:
 
     `changes` replaces fields of the TransformerConfig, such as d_model. Raises ValueError or TypeError as that does.
     """
-    bert = {
-        "norm": "post",
-        "positions": "learned",
-        "activation": "gelu",
-        "scale_embeddings": False,
-        "norm_eps": 1e-12,
-    }
+    bert = {"norm": "post", "positions": "learned", "activation": "gelu", "scale_embeddings": False, "norm_eps": 1e-12}
     return TransformerConfig(vocab_size, **{**bert, **changes})
 
 
@@ -230,10 +224,8 @@ class BERT(Model):
         check_integer("num_segments", num_segments, least=1)
         if num_classes is not None:
             check_integer("num_classes", num_classes, least=0)
-        self.options = {
-            "num_segments": num_segments,
-            "num_classes": num_classes,
-        }  # what a checkpoint adds to the config
+        # what a checkpoint adds to the config
+        self.options = {"num_segments": num_segments, "num_classes": num_classes}
         rng = None if seed is None else np.random.default_rng(seed)
         self.embedding = BERTEmbedding(config, num_segments, rng, dtype)
         self.encoder = builder(config, rng, dtype).encoder()

@@ -32,12 +32,7 @@ def gpt_config(vocab_size: int, **changes: Any) -> TransformerConfig:
 
     `changes` replaces fields of the TransformerConfig, such as d_model. Raises ValueError or TypeError as that does.
     """
-    gpt2 = {
-        "norm": "pre",
-        "positions": "learned",
-        "activation": "gelu_tanh",
-        "scale_embeddings": False,
-    }
+    gpt2 = {"norm": "pre", "positions": "learned", "activation": "gelu_tanh", "scale_embeddings": False}
     return TransformerConfig(vocab_size, **{**gpt2, **changes})
 
 
