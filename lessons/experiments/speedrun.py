@@ -79,6 +79,7 @@ LONGER: dict[str, tuple[bool, dict[str, Any]]] = {  # the same after those, for 
     "slower Muon": (True, {"muon": 5 / 3}),
     "faster Adam": (True, {"muon": 5 / 6, "peak": 1.2e-2}),
     "weight decay": (True, {"decay": 0.1}),
+    "three times the decay": (False, {"decay": 0.3}),
 }
 BATCHES = {8: 160, 32: 80, 64: 50}  # {windows: steps} when optimizers are compared
 
