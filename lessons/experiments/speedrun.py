@@ -170,8 +170,7 @@ def rows(options: Options) -> Rows:
         return {"rows": [row for found in collect(path, todo, compare) for row in found["rows"]]}
     names = options.rows or CHANGES
     ran = {"steps": options.steps} if options.steps else {"seconds": options.seconds}
-    todo = [(name, *setup(name), seed, ran) for seed in seeds for name in names]
-    return {"rows": collect(path, todo, measure)}
+    return {"rows": collect(path, [(name, *setup(name), seed, ran) for seed in seeds for name in names], measure)}
 
 
 def measure(name: str, how: dict[str, Any], base: str, seed: int, ran: dict[str, float]) -> dict[str, Any]:

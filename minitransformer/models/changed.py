@@ -45,7 +45,7 @@ def check_used(model: Any) -> None:
     built, own = getattr(model, "as_built", {}), describe(model)
     for place in (place for place in own if place not in built and _is_layer(own[place])):
         around, _, name = place.rpartition(".")
-        owner = built.get(around)
+        owner: Any = built.get(around)
         if around != "model" and _is_layer(owner) and is_library(owner) and own[around] == owner:
             raise ValueError(f"{place} is never used: {owner.__name__} has no {name} (print(model) shows its layers)")
 

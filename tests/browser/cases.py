@@ -27,7 +27,7 @@ from minitransformer.functional import (
 )
 from minitransformer.functional.cross_entropy import _cross_entropy_backward
 from minitransformer.functional.layer_norm import _layer_norm, _layer_norm_backward
-from minitransformer.functional.softmax import _softmax
+from minitransformer.functional.softmax import _softmax_in_place
 from minitransformer.models import GPT, Transformer, TransformerConfig
 from minitransformer.vocabulary import BOS, EOS, PAD
 from tests.explorer.reading import state_of
@@ -57,9 +57,9 @@ MISTAKES = {  # of the page, and the same in the library
         "dk = dscores.swapaxes(-1, -2) @ (q / scale)",
     ),
     "mask-after-softmax": own(
-        _softmax,
-        "xp.copyto(p, -xp.inf, where=~allowed)",
-        "p = xp.exp(p - row_max(p))\n        return allowed * p / row_sum(p)",
+        _softmax_in_place,
+        "xp.copyto(p, -xp.inf, where=forbidden)",
+        "p[...] = xp.exp(p - row_max(p))\n        p[...] = ~forbidden * p / row_sum(p)\n        return",
     ),
     "causal-mask-off": own(Trace.__init__, "causal_mask(len(target)) & target", "np.tile(target, (len(target), 1))"),
     "heads-reshaped": PATIENTS["heads-reshaped"],

@@ -13,16 +13,16 @@ EXHIBITS = (
     Exhibit(
         "the softmax normalises over the queries instead of the keys",
         "The scores of a sequence with itself are square, so no shape complains. Which axis must sum to 1?",
-        {"functional.softmax:_softmax": ("total = row_sum(p)", "total = p.sum(axis=-2, keepdims=True)")},
+        {"functional.softmax:_softmax_in_place": ("total = row_sum(p)", "total = p.sum(axis=-2, keepdims=True)")},
         "labmlai/annotated_deep_learning_paper_implementations #146",
     ),
     Exhibit(
         "a mask takes 10,000 from the scores that it forbids",
         "Minus infinity cannot be out-scored; minus 10,000 can, and is, once the weights have grown.",
         {
-            "functional.softmax:_softmax": (
-                "xp.copyto(p, -xp.inf, where=~allowed)",
-                "xp.copyto(p, p - 1e4, where=~allowed)",
+            "functional.softmax:_softmax_in_place": (
+                "xp.copyto(p, -xp.inf, where=forbidden)",
+                "xp.copyto(p, p - 1e4, where=forbidden)",
             )
         },
         "TransformerLensOrg/TransformerLens #319",
@@ -31,9 +31,9 @@ EXHIBITS = (
         "a mask sets forbidden scores to -1e9",
         "Right in every row but an empty one: there all scores are equal, and the query looks at the padding evenly.",
         {
-            "functional.softmax:_softmax": (
-                "xp.copyto(p, -xp.inf, where=~allowed)",
-                "xp.copyto(p, -1e9, where=~allowed)",
+            "functional.softmax:_softmax_in_place": (
+                "xp.copyto(p, -xp.inf, where=forbidden)",
+                "xp.copyto(p, -1e9, where=forbidden)",
             )
         },
         "ml-explore/mlx #2395",
@@ -41,19 +41,19 @@ EXHIBITS = (
     Exhibit(
         "a query that may attend to nothing turns into NaN",
         "-inf - -inf is NaN, and one NaN in one row is NaN in every weight after the next step.",
-        {"functional.softmax:_softmax": ("largest[empty] = 0", "pass")},
+        {"functional.softmax:_softmax_in_place": ("largest[empty] = 0", "pass")},
         "tracel-ai/burn #4694",
     ),
     Exhibit(
         "an empty row is divided by its sum of zero",
         "0 / 0: the second of the two places where an empty row makes NaN.",
-        {"functional.softmax:_softmax": ("total[empty] = 1", "pass")},
+        {"functional.softmax:_softmax_in_place": ("total[empty] = 1", "pass")},
         "tracel-ai/burn #4697",
     ),
     Exhibit(
         "the softmax does not subtract the largest score",
         "Right at the start of training, infinite once a score passes 88 in float32.",
-        {"functional.softmax:_softmax": ("p -= largest", "pass")},
+        {"functional.softmax:_softmax_in_place": ("p -= largest", "pass")},
         "dwavesystems/dwave-optimization #555",
     ),
     Exhibit(

@@ -8,7 +8,7 @@ from minitransformer.core import Parameter
 from minitransformer.exercises.planting import PARTS, replaced
 from minitransformer.functional import relu as other_name
 from minitransformer.functional import relu_backward, softmax
-from minitransformer.functional.softmax import _softmax
+from minitransformer.functional.softmax import _softmax_in_place
 from minitransformer.layers import Linear, SelfAttention
 from minitransformer.system.progress import tqdm
 from minitransformer.training import Adam
@@ -94,7 +94,7 @@ def test_changed_text_that_is_no_python_changes_nothing():
 
 
 def test_an_exhibit_plants_all_its_changes_and_takes_all_of_them_away():
-    change = (_softmax, "p /= total", "p /= 2 * total")
+    change = (_softmax_in_place, "p /= total", "p /= 2 * total")
     exhibit = Exhibit("a name", "a lesson", {RELU[0]: RELU[1:], change[0]: change[1:]})
     assert exhibit.level == "functional"
     with exhibit.planted():
