@@ -24,6 +24,7 @@ from experiments.measuring.timing import resident_peak, seconds_of
 from experiments.report import Figure, Options, Rows, Table, by_name, listed, name_ticks
 from minitransformer import GPT, Transformer, TransformerConfig, gpt_config, named_config
 from minitransformer.data.text import TextBatch
+from minitransformer.functional.since_2017.tiled import TILE
 from minitransformer.inspection import count_parameters, training_flops, training_memory
 from minitransformer.inspection.memory_estimate import PROCESS
 from minitransformer.plotting import BLUE, GREY, ORANGE, pyplot, wrap
@@ -49,7 +50,6 @@ BOUNDS = (8e9, 14e9, 20e9)  # bytes that a step of a GPT may take
 SPARE = 3e9  # bytes that are left to others
 LEAST = 2  # turns that count, after a first one
 SIDE = 2048  # of the matrices in the large product
-TILE = 128  # queries in a tile of attention
 COSTS = ("softmaxes", "features", "parameters")
 MACHINES, TOKENS = 1000, 20  # in the training that is predicted, and for each parameter (Hoffmann et al. 2022)
 PAPER_LENGTH = 30  # tokens of a sentence
@@ -98,8 +98,9 @@ def arithmetic(size: Size) -> dict[str, float]:
 
         products    operations: `training_flops` derives those of an encoder-decoder. A GPT has 6 for each token and
                     entry of a matrix: 4 C^2 of an attention, 2 C F of a network, C V. Its attention is in tiles: a
-                    query meets (T + TILE) / 2 keys in the mean, in 2 products of C multiply-adds forward and 5
-                    backward, where the scores are made again; one of these has a column more for each head
+                    query meets (T + n) / 2 keys in the mean, n queries being in a tile, in 2 products of C
+                    multiply-adds forward and 5 backward, where the scores are made again; one of these has a column
+                    more for each head
         softmaxes   exponentials: of each head and pair of query and key, twice in tiles, and of each logit
         features    numbers in the other arrays of a layer: 6 C for a token in an attention, 2 C + F in a network
         parameters  numbers that clipping and Adam read and change
@@ -110,9 +111,9 @@ def arithmetic(size: Size) -> dict[str, float]:
         attentions, networks, exponentials = 3 * size.num_layers, 2 * size.num_layers, T
         products = sum(training_flops(config, tokens, tokens, T, T).values())
     else:
-        attentions, networks, exponentials = size.num_layers, size.num_layers, T + TILE
+        attentions, networks, exponentials = size.num_layers, size.num_layers, T + TILE[0]
         matrices = attentions * 4 * C**2 + networks * 2 * C * F + C * size.vocab_size
-        products = tokens * (6 * matrices + attentions * (T + TILE) * (7 * C + size.num_heads))
+        products = tokens * (6 * matrices + attentions * (T + TILE[0]) * (7 * C + size.num_heads))
     return {
         "products": products,
         "softmaxes": tokens * (attentions * size.num_heads * exponentials + size.vocab_size),
